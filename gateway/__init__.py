@@ -1,0 +1,1 @@
+"""The gateway process: WebSocket endpoints, text segmentation, outbox and the engine client."""

@@ -1,0 +1,22 @@
+"""How a gateway is to be started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What `audio8-gateway serve` was told.
+
+    `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
+    `log_level` a level name of the `logging` module, in lower case.
+    """
+
+    model: str | None
+    deploy_config: Path
+    host: str
+    port: int
+    device: str
+    log_level: str
