@@ -1,0 +1,39 @@
+"""Offline generation: whole utterances, without stages.  The engine's frames equal these."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inference.messages import Sampling
+from inference.runner import ARRunner, Sequence
+
+
+def generate(
+    runner: ARRunner,
+    prompts: list[np.ndarray],
+    samplings: list[Sampling],
+    segment_indices: list[int] | None = None,
+) -> list[np.ndarray]:
+    """Speak packed prompts [Q + 1, P], at most `runner.width` at once, one slot each -> codes uint16 [Q, T] of each.
+
+    An utterance ends with the end token, after `max_new_tokens` frames, or where its slot is full.
+    """
+    indices = segment_indices or [0] * len(prompts)
+    sequences = [
+        runner.sequence(slot, packed, 0, sampling, index)
+        for slot, (packed, sampling, index) in enumerate(zip(prompts, samplings, indices, strict=True))
+    ]
+    running = [sequence for sequence in sequences if _room(sequence, runner)]
+    while running:
+        ended = runner.step(running)
+        running = [
+            sequence
+            for sequence, end in zip(running, ended, strict=True)
+            if not end and _room(sequence, runner)
+        ]
+    empty = np.zeros((runner.books, 0), dtype=np.uint16)
+    return [np.stack(sequence.frames, axis=1) if sequence.frames else empty for sequence in sequences]
+
+
+def _room(sequence: Sequence, runner: ARRunner) -> bool:
+    return len(sequence.frames) < sequence.sampling.max_new_tokens and sequence.length + 1 < runner.max_len

@@ -1,0 +1,144 @@
+"""What crosses the seams between the gateway process and the two stages.
+
+A *stream* is the speech of one text segment: one AR sequence and one codec state.  `stream_id` is drawn by the gateway,
+unique for the life of the process.  Times are seconds of CLOCK_MONOTONIC, which all processes of one machine share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters of one stream (`model.md`, *Sampling*)."""
+
+    temperature: float = 0.7
+    top_k: int = 50
+    top_p: float = 0.9
+    seed: int = 42
+    max_new_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """A voice to imitate: what was said, and its codes, uint16 [num_codebooks, T]."""
+
+    text: str
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceInfo:
+    """A named voice of the checkpoint."""
+
+    name: str
+    language: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What the gateway has to know of the checkpoint."""
+
+    name: str
+    sample_rate: int
+    frame_samples: int
+    num_codebooks: int
+    max_seq_len: int
+    voices: tuple[VoiceInfo, ...]
+
+
+# Gateway -> stage 0 --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Submit:
+    """Speak one segment.  At most one of `voice` (a named one) and `reference` is given; neither: the model's choice.
+
+    `segment_index` counts the segments of one context from 0 and separates their noise.  `dry_at` is the time at which
+    the listener has nothing left to hear, None if it hears nothing yet.
+    """
+
+    stream_id: int
+    text: str
+    sampling: Sampling
+    segment_index: int = 0
+    voice: str | None = None
+    reference: Reference | None = None
+    initial_chunk_frames: int = 4
+    chunk_frames: int = 25
+    dry_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the stream without an answer.  Sent to both stages."""
+
+    stream_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """Let the stream run (`granted`) or pause it where it is."""
+
+    stream_id: int
+    granted: bool
+
+
+# Stages -> gateway ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StageReady:
+    """The stage has loaded and warmed up."""
+
+    stage_id: int
+    device: str
+    model: ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The stage's loop turns: sent at least once a second."""
+
+    stage_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Stage 0 has prefilled the stream.  `queue_s`: seconds between submission and that prefill's begin."""
+
+    stream_id: int
+    text_tokens: int
+    queue_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finished:
+    """Stage 0 has generated the last frame.  `reason`: "done" (end token) or "max_length".  `codes`: uint16 [num_codebooks, frames]."""
+
+    stream_id: int
+    reason: str
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AudioChunk:
+    """Stage 1 has decoded one chunk: float32 [frames * frame_samples].  The `last` one of a stream may be empty."""
+
+    stream_id: int
+    first_frame: int
+    samples: np.ndarray
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The stream has ended with an error; `code` is one of the wire protocol's."""
+
+    stream_id: int
+    code: str
+    message: str
