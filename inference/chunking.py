@@ -49,9 +49,10 @@ class ListenerClock:
 class Chunker:
     """Cuts the frames of one stream into chunks.
 
-    `policy`: "fixed" gives exactly `initial`, then `chunk` frames each, then the rest.  "adaptive" gives `initial`, then up to
-    `chunk`, but leaves early, with what is there, when the listener would otherwise run dry.  "whole" gives everything when
-    the stream has ended.  `dry_at`: when the listener has heard what earlier streams brought, None if it hears nothing yet.
+    `policy`: "fixed" gives exactly `initial`, then `chunk` frames each, then the rest.  "adaptive" gives `initial`,
+    then up to `chunk`, but leaves early, with what is there, when the listener would otherwise run dry.  "whole" gives
+    everything when the stream has ended.  `dry_at`: when the listener has heard what earlier streams brought, None if
+    it hears nothing yet.
     """
 
     def __init__(
@@ -75,8 +76,8 @@ class Chunker:
     def due(self, pending: int, ended: bool, now: float, pace: Pace) -> int:
         """Frames, of the `pending` ones, that are to leave now; 0: none.  Ask again after `sent`: more may be due.
 
-        `ended`: no more frames will come.  The caller marks the chunk after which nothing is pending as the last one, and
-        sends an empty one if nothing is pending at the end.
+        `ended`: no more frames will come.  The caller marks the chunk after which nothing is pending as the last one,
+        and sends an empty one if nothing is pending at the end.
         """
         if self._policy == "whole":
             return pending if ended else 0

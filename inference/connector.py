@@ -29,7 +29,7 @@ class ConnectorFds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What stage 1 lets stage 0 know: seconds that it takes to decode one frame (0 before the first), frames that wait."""
+    """What stage 1 lets stage 0 know: its seconds per decoded frame (0 before the first), and the frames that wait."""
 
     seconds_per_frame: float = 0.0
     backlog_frames: int = 0
@@ -48,10 +48,11 @@ class Feedback:
 class SharedMemoryConnector:
     """A ring of records between one producer and one consumer, with a wake-up pipe.
 
-    The gateway creates it and keeps it; the workers attach by the inherited file descriptors.  The memory is a file without
-    a name, so nothing is left behind however the processes end.  The positions live in the ring: a side that was killed and
-    started anew goes on where it was.  A new producer puts `ProducerStarted` first, a new consumer calls `reset` first, as
-    it holds no stream of those whose chunks are unread.  A side must have died before its successor attaches.
+    The gateway creates it and keeps it; the workers attach by the inherited file descriptors.  The memory is a file
+    without a name, so nothing is left behind however the processes end.  The positions live in the ring: a side that
+    was killed and started anew goes on where it was.  A new producer puts `ProducerStarted` first, a new consumer calls
+    `reset` first, as it holds no stream of those whose chunks are unread.  A side must have died before its successor
+    attaches.
 
     One object serves one thread as producer and one as consumer.
     """
@@ -71,7 +72,7 @@ class SharedMemoryConnector:
     def create(cls, sleep_s: float, capacity: int = DEFAULT_CAPACITY) -> SharedMemoryConnector:
         """A new, empty ring of `capacity` bytes (a multiple of 8).  `sleep_s`: connector_get_sleep_s."""
         with _nameless_file() as file:
-            file.write(bytes(HEADER + capacity))  # written, not only sized: lack of memory is an error here, not a SIGBUS
+            file.write(bytes(HEADER + capacity))  # written, not only sized: lack of memory is an error here, no SIGBUS
             file.flush()
             memory = os.dup(file.fileno())
         wake_read, wake_write = os.pipe()
@@ -96,7 +97,7 @@ class SharedMemoryConnector:
         return True
 
     def get(self) -> Record | None:
-        """The oldest record, or None.  Never blocks.  Call it until None before waiting: only then are wake-ups cleared."""
+        """The oldest record, or None.  Never blocks.  Call it until None before waiting: None clears the wake-ups."""
         data = self._ring.read()
         if data is None and self._clear_wakeups():
             data = self._ring.read()  # what came between the first look and the clearing

@@ -27,8 +27,8 @@ class StreamDeadlines:
     """Tells which streams have brought no chunk for too long.
 
     `first_chunk_wait_s`, `chunk_wait_s`: connector_get_max_wait_first_chunk and connector_get_max_wait, times
-    connector_get_sleep_s.  A wait is counted from the moment when the record before was taken from the connector, so take
-    all that is there before asking `expired`: then a busy stage 1 blames nobody for its own delay.
+    connector_get_sleep_s.  A wait is counted from the moment when the record before was taken from the connector, so
+    take all that is there before asking `expired`: then a busy stage 1 blames nobody for its own delay.
     """
 
     def __init__(self, first_chunk_wait_s: float, chunk_wait_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The deploy config: how the two stages run.  No key of the file is ignored: it acts, or it is refused with its path."""
+"""The deploy config: how the two stages run.  No key is ignored: it acts, or it is refused with its path."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ _NO_REMOTE_CODE = "no code from a checkpoint is ever run"
 _NO_ASYNC_SCHEDULING = "a step is launched after the result of the one before has been read"
 _NO_PENALTY = "the model avoids repetition by resampling (RAS), a penalty is not part of it"
 _NOT_SAMPLED = "the codec does not sample, only the published value is taken"
+_CODEC_SAMPLING = {
+    "temperature": 0.0, "top_p": 1.0, "top_k": -1, "max_tokens": 65536, "seed": 42, "repetition_penalty": 1.0
+}  # fmt: skip
 
 
 class DeployConfigError(ValueError):
-    """The file cannot be used.  `key`: the path of the entry ('' is the whole file), `reason`: what is wrong with it."""
+    """The file cannot be used.  `key`: the path of the entry ('' is the whole file), `reason`: what is wrong."""
 
     def __init__(self, file: Path, key: str, reason: str) -> None:
         super().__init__(f"{file}: {key}: {reason}" if key else f"{file}: {reason}")
@@ -36,9 +39,9 @@ class DeployConfigError(ValueError):
 class ConnectorConfig:
     """How codes travel from stage 0 to stage 1, and how stage 1 decodes them.
 
-    `chunk_policy` "whole" is `async_chunk: false`: one chunk, when the stream has ended.  `get_sleep_s`: longest sleep of
-    the consumer between two looks.  `first_chunk_wait_s`, `chunk_wait_s`: how long stage 1 waits for the first chunk of a
-    stream and for each later one.
+    `chunk_policy` "whole" is `async_chunk: false`: one chunk, when the stream has ended.  `get_sleep_s`: longest sleep
+    of the consumer between two looks.  `first_chunk_wait_s`, `chunk_wait_s`: how long stage 1 waits for the first chunk
+    of a stream and for each later one.
     """
 
     chunk_policy: Literal["fixed", "adaptive", "whole"]
@@ -57,8 +60,8 @@ class ConnectorConfig:
 class StageConfig:
     """What both stages have.  `memory_utilization`: the share of its device's memory that the stage may allocate.
 
-    Stage 0: `max_num_seqs` sequences in a step, `max_model_len` positions a sequence.  Stage 1: `max_num_seqs` streams in a
-    codec call, `max_model_len` frames of one stream and `max_num_batched_tokens` frames of all streams in it.
+    Stage 0: `max_num_seqs` sequences in a step, `max_model_len` positions a sequence.  Stage 1: `max_num_seqs` streams
+    in a codec call, `max_model_len` frames of one stream and `max_num_batched_tokens` frames of all streams in it.
     """
 
     max_num_seqs: int
@@ -139,7 +142,8 @@ def _connector(connectors: Section, async_chunk: bool) -> tuple[str, ConnectorCo
 
 def _connector_extra(extra: Section, async_chunk: bool) -> ConnectorConfig:
     if not extra.flag("codec_streaming") and async_chunk:
-        raise extra.refuse("codec_streaming", "must be true with async_chunk: true: a chunk decoded alone lacks its past")
+        reason = "must be true with async_chunk: true: a chunk decoded alone lacks its past"
+        raise extra.refuse("codec_streaming", reason)
     policy = extra.choice("codec_chunk_policy", ("fixed", "adaptive"), PUBLISHED_CHUNK_POLICY)
     sleep_s = extra.number("connector_get_sleep_s", above=0, most=1)
     chunk_frames = extra.integer("codec_chunk_frames", 1, MOST_CHUNK_FRAMES)
@@ -236,8 +240,7 @@ def _sampling(params: Section, max_model_len: int) -> Sampling:
 
 
 def _codec_sampling(params: Section) -> None:
-    published = {"temperature": 0.0, "top_p": 1.0, "top_k": -1, "max_tokens": 65536, "seed": 42, "repetition_penalty": 1.0}
-    for key, value in published.items():
+    for key, value in _CODEC_SAMPLING.items():
         params.only(key, value, _NOT_SAMPLED)
     params.finish()
 

@@ -1,8 +1,8 @@
 """What stage 0 tells stage 1 through the connector, and its form in bytes.
 
-A stream is opened, then brings chunks until one is the `last`, or is aborted.  Form of a record, little-endian: kind u8,
-last u8, num_codebooks u16, first_frame u32, stream_id u64; then StreamOpened's time f64, or CodesChunk's codes as uint16,
-codebook by codebook.
+A stream is opened, then brings chunks until one is the `last`, or is aborted.  Form of a record, little-endian: kind
+u8, last u8, num_codebooks u16, first_frame u32, stream_id u64; then StreamOpened's time f64, or CodesChunk's codes as
+uint16, codebook by codebook.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """A ring of byte records in memory that two processes share: one writes, one reads, neither ever waits for the other.
 
-Layout: a header of HEADER bytes, then the ring.  The write and the read position count bytes for ever (u64); each is stored
-by one side only, in a cache line of its own.  A record begins at a multiple of 8 with u32 length and u32 checksum, then its
-bytes, which may run over the ring's end to its start.
+Layout: a header of HEADER bytes, then the ring.  The write and the read position count bytes for ever (u64); each is
+stored by one side only, in a cache line of its own.  A record begins at a multiple of 8 with u32 length and u32
+checksum, then its bytes, which may run over the ring's end to its start.
 
 Why a reader sees whole records only:
 - The position is stored after the bytes.  A writer killed between the two has written nothing that counts.
-- A position is one aligned 8-byte store: CPython's memoryview of format "Q" copies the integer with a memcpy of constant
-  size, which compilers turn into one move (the `struct` module's "<Q" may go byte by byte).  So no torn position is seen.
-- Order: the interpreter calls separate C functions for the bytes and for the position, so the compiler cannot swap them.
-  x86 keeps stores in order.  ARM may show the position before the bytes; then the checksum does not match, and the reader
-  takes the record for not yet written and looks again later.  The checksum covers the position, so that bytes of an
-  earlier lap never pass for the new record.
-- Space is given back after the checksum has been compared; a store is not carried out before a branch that it depends on,
-  on ARM either, so the writer cannot overwrite bytes that are still being read.
+- A position is one aligned 8-byte store: CPython's memoryview of format "Q" copies the integer with a memcpy of
+  constant size, which compilers turn into one move (the `struct` module's "<Q" may go byte by byte).  So no torn
+  position is seen.
+- Order: the interpreter calls separate C functions for the bytes and for the position, so the compiler cannot swap
+  them. x86 keeps stores in order.  ARM may show the position before the bytes; then the checksum does not match, and
+  the reader takes the record for not yet written and looks again later.  The checksum covers the position, so that
+  bytes of an earlier lap never pass for the new record.
+- Space is given back after the checksum has been compared; a store is not carried out before a branch that it depends
+  on, on ARM either, so the writer cannot overwrite bytes that are still being read.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-HEADER = 256  # bytes; four cache lines: capacity (unused line), write position, read position, the reader's words
-WORDS = 8  # 8-byte words that the reader may publish to the writer, each on its own
+HEADER = 256  # bytes, four cache lines: unused, write position, read position, eight words that the reader publishes
 
 _WRITE, _READ, _READER_WORDS = 8, 16, 24  # indices of 8-byte words in the header
 _HEAD = struct.Struct("=II")
@@ -59,7 +59,7 @@ class Ring:
         return True
 
     def read(self) -> bytes | None:
-        """The oldest record, taken out; None if there is none (yet).  Raises RingError where the content makes no sense."""
+        """The oldest record, taken out; None if there is none (yet).  RingError where the content makes no sense."""
         position = self._header[_READ]
         unread = self._header[_WRITE] - position
         if not unread:
@@ -78,7 +78,7 @@ class Ring:
         self._failed_looks = 0
 
     def publish(self, index: int, value: float) -> None:
-        """The reader shows the writer a number, in word `index` of WORDS."""
+        """The reader shows the writer a number, in word `index` (0 to 7)."""
         self._floats[_READER_WORDS + index] = value
 
     def published(self, index: int) -> float:

@@ -1,4 +1,4 @@
-"""A reader for nested settings in which every key is asked for by name and type, and what nobody asked for is refused."""
+"""A reader of nested settings: each key is asked for by name and type, and what nobody asked for is refused."""
 
 from __future__ import annotations
 
