@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 _STRING = "tag:yaml.org,2002:str"
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 class YamlError(ValueError):
@@ -49,6 +50,8 @@ class _Builder:
         if id(node) in self._seen:
             raise YamlError(path, "aliases (*name) are not supported: write the value out")
         self._seen.add(id(node))
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            raise YamlError(path, f"not a plain value: it is tagged {node.tag}")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
