@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from inference.messages import Sampling
 from inference.schema import SchemaError, Section
@@ -166,12 +166,12 @@ def _connector_extra(extra: Section, async_chunk: bool) -> ConnectorConfig:
 def _ar_stage(stage: Section, connector: str) -> ArConfig:
     common = _common(stage, 0)
     _one_link(stage, "output_connectors", "to_stage_1", connector)
-    streams = stage.integer("max_num_streams", common.max_num_seqs, default=common.max_num_seqs)
+    width = common["max_num_seqs"]
     config = ArConfig(
-        **_fields(common),
-        max_num_streams=streams,
+        **common,
+        max_num_streams=stage.integer("max_num_streams", width, default=width),
         enable_prefix_caching=stage.flag("enable_prefix_caching"),
-        sampling=_sampling(stage.section("default_sampling_params"), common.max_model_len),
+        sampling=_sampling(stage.section("default_sampling_params"), common["max_model_len"]),
     )
     stage.finish()
     return config
@@ -183,10 +183,11 @@ def _codec_stage(stage: Section, connector: str) -> CodecConfig:
     stage.only("enable_prefix_caching", False, "the codec has no prompt whose prefix could be kept")
     _codec_sampling(stage.section("default_sampling_params"))
     stage.finish()
-    return CodecConfig(**_fields(common))
+    return CodecConfig(**common)
 
 
-def _common(stage: Section, stage_id: int) -> StageConfig:
+def _common(stage: Section, stage_id: int) -> dict[str, Any]:
+    """The fields of StageConfig."""
     stage.only("stage_id", stage_id, "the stages are listed in order, stage 0 (slow AR) and stage 1 (codec)")
     stage.only("trust_remote_code", False, _NO_REMOTE_CODE)
     stage.only("async_scheduling", False, _NO_ASYNC_SCHEDULING)
@@ -195,7 +196,7 @@ def _common(stage: Section, stage_id: int) -> StageConfig:
     if batched < positions:
         reason = f"must be at least max_model_len ({positions}) while chunked prefill is off, got {batched}"
         raise stage.refuse("max_num_batched_tokens", reason)
-    return StageConfig(
+    return dict(
         max_num_seqs=stage.integer("max_num_seqs", 1),
         memory_utilization=stage.number("gpu_memory_utilization", above=0, most=1),
         enforce_eager=stage.flag("enforce_eager"),
@@ -203,10 +204,6 @@ def _common(stage: Section, stage_id: int) -> StageConfig:
         max_num_batched_tokens=batched,
         device_id=_device(stage),
     )
-
-
-def _fields(common: StageConfig) -> dict[str, object]:
-    return {name: getattr(common, name) for name in StageConfig.__slots__}
 
 
 def _device(stage: Section) -> int:
