@@ -1,0 +1,173 @@
+"""The session's configuration: its keys, defaults and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+
+from protocol.codes import ErrorCode, Refusal
+from protocol.text import shown
+
+SAMPLE_RATES = (8000, 16000, 22050, 24000, 32000, 44100, 48000)
+NATIVE_RATE = 44100
+BYTES_PER_SAMPLE = {"pcm": 2, "f32": 4, "mulaw": 1, "alaw": 1}
+GRANULARITIES = ("clause", "sentence", "none")
+FRAMINGS = ("bare", "header")
+MOST_CHUNK_FRAMES = 25
+MOST_BUFFER_DELAY_MS = 5000
+MOST_TEMPERATURE = 2.0
+MOST_TOP_K = 4096
+MOST_SEED = 2**63 - 1
+
+_LATER_FORMATS = ("opus", "mp3")
+_LATER_KEYS = ("ref_audio", "ref_text")
+_DEFAULT_RATE = {"mulaw": 8000, "alaw": 8000}
+_MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """What a context is spoken with.  `sample_rate` None: the format's own default; `rate` is what holds."""
+
+    voice: str | None
+    seed: int | None
+    temperature: float
+    top_k: int
+    top_p: float
+    max_new_tokens: int
+    initial_codec_chunk_frames: int = 4
+    codec_chunk_frames: int = 25
+    language: str | None = None
+    response_format: str = "pcm"
+    sample_rate: int | None = None
+    split_granularity: str = "clause"
+    max_buffer_delay_ms: int | None = None
+    framing: str = "bare"
+
+    @property
+    def rate(self) -> int:
+        """Samples per second on the wire."""
+        return self.sample_rate or _DEFAULT_RATE.get(self.response_format, NATIVE_RATE)
+
+    @property
+    def bytes_per_sample(self) -> int:
+        """Bytes of one sample on the wire."""
+        return BYTES_PER_SAMPLE[self.response_format]
+
+    def to_wire(self) -> dict[str, object]:
+        """The effective configuration, whole, as it stands in `session.ready` and `session.configured`."""
+        return asdict(self) | {"sample_rate": self.rate}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRules:
+    """What this server accepts.  `defaults`: what `null` restores and a session begins with."""
+
+    defaults: SessionConfig
+    voices: tuple[str, ...]
+    languages: tuple[str, ...]
+    most_new_tokens: int
+
+    def apply(self, config: SessionConfig, changes: Mapping[str, object]) -> SessionConfig:
+        """`config` with all of `changes`, or a Refusal that names the first one which cannot be."""
+        values = {key: self._value(key, value) for key, value in changes.items()}
+        changed = replace(config, **{key: value for key, value in values.items() if key not in _LATER_KEYS})
+        if changed.codec_chunk_frames < changed.initial_codec_chunk_frames:
+            raise _bad(
+                "codec_chunk_frames",
+                changed.codec_chunk_frames,
+                f"an integer from initial_codec_chunk_frames ({changed.initial_codec_chunk_frames}) to {MOST_CHUNK_FRAMES}",
+            )
+        return changed
+
+    def _value(self, key: str, value: object) -> object:
+        if key in _LATER_KEYS:
+            return _later(key, value)
+        if key not in _CHECKS:
+            allowed = ", ".join(field.name for field in fields(SessionConfig))
+            raise Refusal(ErrorCode.UNKNOWN_FIELD, f"unknown key {shown(key)}; known keys: {allowed}")
+        if value is None and key not in _MEANINGFUL_NULL:
+            return getattr(self.defaults, key)
+        return _CHECKS[key](self, key, value)
+
+    def _voice(self, key: str, value: object) -> str | None:
+        if value is None or value in self.voices:
+            return value  # type: ignore[return-value]
+        if not isinstance(value, str):
+            raise _bad(key, value, "the name of a voice, or null for none")
+        raise Refusal(ErrorCode.UNKNOWN_VOICE, f"unknown voice {shown(value)}; voices: {', '.join(self.voices) or 'none'}")
+
+    def _language(self, key: str, value: object) -> str:
+        return _one_of(self.languages)(self, key, value)
+
+    def _seed(self, key: str, value: object) -> int | None:
+        return None if value is None else _integer(0, MOST_SEED)(self, key, value)
+
+    def _max_new_tokens(self, key: str, value: object) -> int:
+        return _integer(1, self.most_new_tokens)(self, key, value)
+
+    def _response_format(self, key: str, value: object) -> str:
+        if value in _LATER_FORMATS:
+            raise Refusal(ErrorCode.BAD_VALUE, f"{key} {shown(value)} is not supported yet by this server; {_formats()}")
+        return _one_of(tuple(BYTES_PER_SAMPLE))(self, key, value)
+
+
+Check = Callable[[ConfigRules, str, object], object]
+
+
+def _later(key: str, value: object) -> None:
+    if value is not None:
+        raise Refusal(ErrorCode.BAD_VALUE, f"{key} is not supported yet by this server; allowed: null")
+
+
+def _formats() -> str:
+    return f"allowed: {', '.join(BYTES_PER_SAMPLE)}"
+
+
+def _bad(key: str, value: object, allowed: str) -> Refusal:
+    return Refusal(ErrorCode.BAD_VALUE, f"{key} must be {allowed}; got {shown(value)}")
+
+
+def _one_of(allowed: tuple[str, ...] | tuple[int, ...]) -> Check:
+    def check(_: ConfigRules, key: str, value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, (int, str)) or value not in allowed:
+            raise _bad(key, value, f"one of {', '.join(map(str, allowed)) or 'none'}")
+        return value
+
+    return check
+
+
+def _integer(least: int, most: int) -> Check:
+    def check(_: ConfigRules, key: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise _bad(key, value, f"an integer from {least} to {most}")
+        return value
+
+    return check
+
+
+def _number(most: float) -> Check:
+    def check(_: ConfigRules, key: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
+            raise _bad(key, value, f"a number above 0, at most {most:g}")
+        return float(value)
+
+    return check
+
+
+_CHECKS: dict[str, Check] = {
+    "voice": ConfigRules._voice,
+    "language": ConfigRules._language,
+    "response_format": ConfigRules._response_format,
+    "sample_rate": _one_of(SAMPLE_RATES),
+    "temperature": _number(MOST_TEMPERATURE),
+    "top_k": _integer(1, MOST_TOP_K),
+    "top_p": _number(1.0),
+    "seed": ConfigRules._seed,
+    "max_new_tokens": ConfigRules._max_new_tokens,
+    "initial_codec_chunk_frames": _integer(1, MOST_CHUNK_FRAMES),
+    "codec_chunk_frames": _integer(1, MOST_CHUNK_FRAMES),
+    "split_granularity": _one_of(GRANULARITIES),
+    "max_buffer_delay_ms": _integer(0, MOST_BUFFER_DELAY_MS),
+    "framing": _one_of(FRAMINGS),
+}

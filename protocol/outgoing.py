@@ -1,0 +1,122 @@
+"""The server's messages: one method each, queued as frames in the order in which they are said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import orjson
+
+from protocol.codes import ErrorCode
+from protocol.config import SessionConfig
+from protocol.context import Context
+from protocol.framing import AudioHeader
+from protocol.limits import Limits
+from protocol.messages import PROTOCOL_VERSION, Frame, Hello, Metrics, Usage
+
+
+class Outgoing:
+    """Says what it is told; whether it may be said is decided by its caller."""
+
+    def __init__(self) -> None:
+        self._frames: list[Frame] = []
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def take(self) -> list[Frame]:
+        """All queued frames, in order."""
+        frames, self._frames = self._frames, []
+        return frames
+
+    def ready(self, hello: Hello, config: SessionConfig, limits: Limits) -> None:
+        self._say(
+            "session.ready",
+            protocol=PROTOCOL_VERSION,
+            frame_rate=hello.sample_rate / hello.frame_samples,
+            config=config.to_wire(),
+            limits=asdict(limits),
+            **asdict(hello),
+        )
+
+    def configured(self, config: SessionConfig) -> None:
+        self._say("session.configured", config=config.to_wire())
+
+    def pong(self, label: str | None) -> None:
+        self._say("session.pong", **_given(id=label))
+
+    def progress(self, context: Context, state: str, queue_position: int | None) -> None:
+        self._say("session.progress", context_id=context.name, state=state, **_given(queue_position=queue_position))
+
+    def error(self, code: ErrorCode, message: str, fatal: bool = False, **given: object) -> None:
+        """`given`: context_id, about_context_id, retry_after_ms, as far as they are not None."""
+        self._say("error", code=code, message=message, fatal=fatal, **_given(**given))
+
+    def audio_start(self, context: Context) -> None:
+        self._say(
+            "audio.start",
+            context_id=context.name,
+            context_number=context.number,
+            utterance_index=context.number,
+            format=context.config.response_format,
+            sample_rate=context.config.rate,
+            channels=1,
+        )
+
+    def audio_segment(self, context: Context, spoken: str) -> None:
+        """The last segment of the context's record."""
+        segment = context.record.segments[-1]
+        self._say(
+            "audio.segment",
+            context_id=context.name,
+            segment_index=len(context.record.segments) - 1,
+            text=segment.text,
+            spoken=spoken,
+            start_sample=segment.start,
+        )
+
+    def audio(self, context: Context, data: bytes, samples: int) -> None:
+        """The context's next binary message, in its framing."""
+        header = b""
+        if context.config.framing == "header":
+            header = AudioHeader(context.number, context.messages, samples, context.record.samples).pack()
+        self._frames.append(Frame(header + data, binary=True))
+
+    def flushed(self, name: str | None, flush_id: str | None, end_sample: int) -> None:
+        self._say("input.flushed", context_id=name, flush_id=flush_id, end_sample=end_sample)
+
+    def audio_done(self, context: Context, error: ErrorCode | None) -> None:
+        self._say(
+            "audio.done",
+            context_id=context.name,
+            utterance_index=context.number,
+            total_bytes=context.bytes,
+            samples=context.record.samples,
+            error=error,
+        )
+
+    def session_done(self, context: Context, reason: str, seed: int, usage: Usage, metrics: Metrics) -> None:
+        self._say(
+            "session.done",
+            context_id=context.name,
+            utterance_index=context.number,
+            reason=reason,
+            seed=seed,
+            usage=asdict(usage),
+            metrics=asdict(metrics),
+        )
+
+    def cancelled(self, context: Context, spoken: str, remaining: str) -> None:
+        self._say(
+            "input.cancelled",
+            context_id=context.name,
+            samples_sent=context.record.samples,
+            text_spoken=spoken,
+            text_remaining=remaining,
+        )
+
+    def _say(self, kind: str, **fields: object) -> None:
+        self._frames.append(Frame(orjson.dumps({"type": kind} | fields), binary=False))
+
+
+def _given(**fields: object) -> dict[str, object]:
+    return {key: value for key, value in fields.items() if value is not None}
