@@ -1,0 +1,144 @@
+// Wires the page together.
+
+import { SpeechClient } from './client.js';
+import { Composer } from './composer.js';
+import { Player } from './player.js';
+import { Settings } from './settings.js';
+import { Speaker } from './speaker.js';
+import { Typist } from './typist.js';
+import { View } from './view.js';
+import { Waveform } from './waveform.js';
+
+const SAMPLE_RATE = 44100; // the codec's own: nothing is resampled before the worklet
+const byId = (id) => document.getElementById(id);
+
+const view = new View(document);
+const settings = new Settings(byId('settings'));
+const player = new Player({ sourceRate: SAMPLE_RATE });
+const waveform = new Waveform(byId('wave'), SAMPLE_RATE);
+const typist = new Typist();
+
+const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
+const client = new SpeechClient(`${scheme}://${location.host}/v1/stream`, {
+  onStatus: (status) => view.connection(status),
+  onReady: (ready) => {
+    speaker.prebufferMs = ready.prebuffer_ms ?? 0;
+    settings.fill(ready);
+    view.model(ready);
+    view.notice('');
+  },
+  onRefused: ({ message }) => view.notice(message, 'bad'),
+  onFault: (text) => console.warn(`gateway: ${text}`),
+});
+const speaker = new Speaker(client, player);
+
+let turn = null; // the one that is being written
+let shown = null; // the latest one, whose figures are shown
+let underruns = 0; // of the turns before it
+
+const composer = new Composer(byId('text'), byId('backdrop'), {
+  onText: (text) => {
+    turn ??= begin();
+    if (turn) speaker.write(turn, text);
+  },
+  onFlush: () => turn && speaker.flush(turn),
+  onDone: () => {
+    if (!turn) return;
+    const finished = turn;
+    turn = null;
+    composer.clear();
+    speaker.done(finished);
+  },
+  onRefused: () => view.notice('What has been spoken cannot be unsaid. Go on writing, or stop to start afresh.'),
+});
+
+function begin() {
+  const config = settings.read();
+  if (config) client.configure(config);
+  view.notice(config ? '' : 'A setting is not valid; the last valid ones are used.', config ? 'info' : 'bad');
+  underruns += shown?.record.underruns ?? 0;
+  shown = speaker.open();
+  return shown;
+}
+
+function stop() {
+  typist.stop();
+  typingEnded();
+  speaker.stop();
+  waveform.cut(player.played);
+}
+
+function typingEnded() {
+  composer.readOnly = false;
+  view.typing(false);
+}
+
+function toggleTyping() {
+  if (typist.busy) return stop();
+  stop(); // one voice at a time: the text that is typed starts its own turn
+  const text = byId('script').value.trim();
+  if (!text) return byId('script').focus();
+  composer.readOnly = true;
+  view.typing(true);
+  typist.start(text, (piece) => composer.append(piece), () => {
+    typingEnded();
+    composer.finish();
+  });
+}
+
+function showSpeed() {
+  typist.speed = Number(byId('speed').value);
+  byId('speed-value').value = `${typist.speed} characters/s`;
+}
+
+speaker.addEventListener('audio', ({ detail }) => waveform.push(detail.samples));
+speaker.addEventListener('turn', ({ detail }) => {
+  const changed = detail.turn;
+  if (changed === turn && changed.state !== 'open') {
+    // Stopped, or ended by the server, while it was being written: its text goes to the list, an unsent word stays.
+    turn = null;
+    typist.stop();
+    typingEnded();
+    composer.clear();
+  }
+  if (changed !== turn && changed.state !== 'open') view.turn(changed);
+  view.busy(speaker.busy);
+});
+player.addEventListener('status', ({ detail }) => view.audio(detail));
+
+// Any tap or key may be the one that lets the page make sound; later ones revive an output that the system stopped.
+for (const type of ['pointerdown', 'keydown']) document.addEventListener(type, () => player.unlock(), { capture: true });
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || event.isComposing) return;
+  stop();
+  byId('text').focus();
+});
+document.addEventListener('visibilitychange', () => document.hidden || player.revive());
+window.addEventListener('online', () => client.connect());
+byId('stop').addEventListener('click', () => {
+  stop();
+  byId('text').focus();
+});
+byId('speak').addEventListener('click', () => composer.finish());
+byId('auto').addEventListener('click', toggleTyping);
+byId('speed').addEventListener('input', showSpeed);
+byId('reconnect').addEventListener('click', () => client.connect());
+
+// Only what is seen is drawn by frames; the sound does not depend on them.
+function draw() {
+  speaker.refreshPositions();
+  composer.paint(turn?.heardLength ?? 0);
+  view.progress();
+  waveform.draw(player.played);
+  view.figures({
+    firstAudioMs: shown?.record.firstAudioMs ?? null,
+    bufferedMs: player.bufferedMs,
+    underruns: underruns + (shown?.record.underruns ?? 0),
+    realTimeFactor: shown?.record.realTimeFactor ?? null,
+  });
+  requestAnimationFrame(draw);
+}
+
+showSpeed();
+client.connect();
+draw();

@@ -1,0 +1,276 @@
+// The gateway's native protocol over a WebSocket, for any page:
+//
+//   const client = new SpeechClient('ws://127.0.0.1:8080/v1/stream', { onReady, onStatus, onRefused, onFault });
+//   client.connect();
+//   const context = client.open({ onSegment, onAudio, onEnd }, { voice: 'anna' });
+//   context.text('Hello, '); context.text('world.'); context.done();
+//
+// A context ends exactly once (`onEnd`), and after that, or after `cancel`, nothing of it is delivered.
+// Nothing that the server sends makes the client throw; what does not fit goes to `onFault`.
+
+import { isFormat, parseHeader, readSamples } from './framing.js';
+
+const AUDIO_CONFIG = Object.freeze({ framing: 'header', response_format: 'pcm', sample_rate: 44100 });
+const RETRY_MS = { first: 500, longest: 10_000 };
+const NOTHING = () => {};
+
+/** One turn of speech. Made by `SpeechClient.open`. */
+export class SpeechContext {
+  #client;
+  #held = []; // messages that wait until the connection is ready for this context
+
+  constructor(client, id, listener, opening) {
+    this.#client = client;
+    this.id = id;
+    this.listener = { onStart: NOTHING, onSegment: NOTHING, onAudio: NOTHING, onFlushed: NOTHING, onProgress: NOTHING,
+      onEnd: NOTHING, ...listener };
+    this.opening = opening; // sent with the text that opens the context
+    this.state = 'open'; // open → draining → ended, or cancelled → ended
+    this.admitted = false; // its messages go out; until then they are held
+    this.started = false; // the server will hear, or has heard, of it
+    this.sequence = 0; // of the next binary message
+    this.samples = 0; // received so far
+    this.format = null;
+  }
+
+  get alive() {
+    return this.state !== 'ended';
+  }
+
+  /** Appends text verbatim. */
+  text(text) {
+    if (this.state !== 'open' || text === '') return;
+    this.#send({ type: 'input.text', text, ...this.opening });
+    this.opening = {};
+    this.started = true;
+  }
+
+  /** Speaks all that is buffered, half words too. */
+  flush(flushId) {
+    if (this.state === 'open') this.#send({ type: 'input.flush', ...(flushId && { flush_id: flushId }) });
+  }
+
+  /** No more text. */
+  done() {
+    if (this.state !== 'open') return;
+    this.state = 'draining';
+    this.started = true;
+    this.#send({ type: 'input.done' });
+  }
+
+  /** Drops the turn; `playbackOffsetMs` is how much of it was heard. `onEnd` follows once the server has confirmed. */
+  cancel(playbackOffsetMs) {
+    if (this.state === 'cancelled' || this.state === 'ended') return;
+    this.state = 'cancelled';
+    // To the cancel of a context that it never heard of, the server says nothing.
+    if (this.admitted && this.started) this.#send({ type: 'input.cancel', playback_offset_ms: Math.round(playbackOffsetMs) });
+    else this.#client.endContext(this, 'cancelled', {});
+  }
+
+  /** Sends what was held; from now on messages go out at once. */
+  admit() {
+    this.admitted = true;
+    for (const message of this.#held.splice(0)) this.#client.send(message);
+  }
+
+  #send(fields) {
+    const message = { ...fields, context_id: this.id };
+    if (this.admitted) this.#client.send(message);
+    else this.#held.push(message);
+  }
+}
+
+/**
+ * Handlers: `onReady(message)` for each `session.ready`; `onStatus({state, retryMs, reason})` with state `connecting`,
+ * `ready`, `waiting` (for the next attempt) or `closed`; `onRefused(error)` for refusals; `onFault(text)` for messages
+ * that break the protocol.
+ */
+export class SpeechClient {
+  #url;
+  #handlers;
+  #WebSocket;
+  #later;
+  #socket = null;
+  #ready = false;
+  #attempts = 0;
+  #retry = null;
+  #opened = 0;
+  #contexts = new Map(); // by id, in order of opening, those alive
+  #numbers = new Map(); // by context_number, those whose audio has started
+  #config = {};
+  #configSent = null; // as JSON
+
+  constructor(url, handlers = {}, { WebSocket = globalThis.WebSocket, later = setTimeout } = {}) {
+    this.#url = url;
+    this.#handlers = { onReady: NOTHING, onStatus: NOTHING, onRefused: NOTHING, onFault: NOTHING, ...handlers };
+    this.#WebSocket = WebSocket;
+    this.#later = later;
+  }
+
+  /** Connects now (also: tries again now), and again whenever the connection is lost, until `close`. */
+  connect() {
+    if (this.#socket) return;
+    clearTimeout(this.#retry);
+    this.#handlers.onStatus({ state: 'connecting' });
+    const socket = new this.#WebSocket(this.#url);
+    socket.binaryType = 'arraybuffer';
+    socket.onmessage = ({ data }) => (typeof data === 'string' ? this.#onText(data) : this.#onBinary(data));
+    socket.onclose = (event) => this.#onClose(event);
+    this.#socket = socket;
+  }
+
+  /** Ends the connection for good. */
+  close() {
+    clearTimeout(this.#retry);
+    const socket = this.#socket;
+    this.#forget('closed');
+    if (socket) {
+      socket.onmessage = socket.onclose = null;
+      socket.close(1000);
+    }
+    this.#handlers.onStatus({ state: 'closed' });
+  }
+
+  /**
+   * Keys of `session.config` for contexts opened from now on. The server locks its config while a context is open,
+   * so a change goes out, and contexts opened after it start, when those before have ended.
+   */
+  configure(config) {
+    this.#config = config;
+  }
+
+  /** Opens a context; `opening` may have `voice`, `seed` and `language`. */
+  open(listener = {}, opening = {}) {
+    const context = new SpeechContext(this, `turn-${++this.#opened}`, listener, opening);
+    context.config = JSON.stringify({ ...AUDIO_CONFIG, ...this.#config });
+    this.#contexts.set(context.id, context);
+    this.#admitWaiting();
+    return context;
+  }
+
+  /** For SpeechContext: sends one message. */
+  send(message) {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  /** For SpeechContext: ends a context once, and forgets it, so that whatever still comes of it is dropped. */
+  endContext(context, reason, detail) {
+    this.#contexts.delete(context.id);
+    this.#numbers.delete(context.number);
+    const cancelled = context.state === 'cancelled';
+    context.state = 'ended';
+    context.listener.onEnd({ reason: cancelled ? 'cancelled' : reason, detail });
+    this.#admitWaiting();
+  }
+
+  #admitWaiting() {
+    if (!this.#ready) return;
+    const contexts = [...this.#contexts.values()];
+    for (const context of contexts.filter(({ admitted }) => !admitted)) {
+      if (context.config !== this.#configSent) {
+        if (contexts.some(({ admitted }) => admitted)) return;
+        this.send({ type: 'session.config', ...JSON.parse(context.config) });
+        this.#configSent = context.config;
+      }
+      context.admit();
+    }
+  }
+
+  // Connection ---------------------------------------------------------------------------------------------------
+
+  #onClose({ code, reason }) {
+    this.#forget('lost');
+    const longest = Math.min(RETRY_MS.longest, RETRY_MS.first * 2 ** this.#attempts);
+    const retryMs = longest * (0.5 + Math.random() / 2); // spread, so that all pages do not return at once
+    this.#attempts += 1;
+    this.#retry = this.#later(() => this.connect(), retryMs);
+    this.#handlers.onStatus({ state: 'waiting', retryMs, reason: reason || `connection lost (${code})` });
+  }
+
+  /** The socket is gone, and with it the contexts that the server knew. Those it had not heard of go on waiting. */
+  #forget(why) {
+    this.#socket = null;
+    this.#ready = false;
+    this.#configSent = null;
+    for (const context of [...this.#contexts.values()]) if (context.admitted) this.endContext(context, why, {});
+  }
+
+  // Messages from the server -------------------------------------------------------------------------------------
+
+  #onText(data) {
+    let message;
+    try {
+      message = JSON.parse(data);
+    } catch {
+      this.#handlers.onFault('a text message is not JSON');
+      return;
+    }
+    if (message === null || typeof message !== 'object') return this.#handlers.onFault('a message is not an object');
+    if (message.type === 'session.ready') return this.#onReady(message);
+    if (message.type === 'error') return this.#onError(message);
+    const context = this.#contexts.get(message.context_id);
+    if (context && Object.hasOwn(this.#CONTEXT_MESSAGES, message.type)) this.#CONTEXT_MESSAGES[message.type](context, message);
+    // Anything else is of an ended context or of a newer protocol: not for us.
+  }
+
+  #CONTEXT_MESSAGES = {
+    'audio.start': (context, message) => this.#onStart(context, message),
+    'audio.segment': (context, message) => context.state !== 'cancelled' && context.listener.onSegment(message),
+    'input.flushed': (context, message) => context.state !== 'cancelled' && context.listener.onFlushed(message),
+    'session.progress': (context, message) => context.state !== 'cancelled' && context.listener.onProgress(message),
+    'audio.done': (context, message) => this.#onAudioDone(context, message),
+    'session.done': (context, message) => this.endContext(context, message.reason, message),
+    'input.cancelled': (context, message) => this.endContext(context, 'cancelled', message),
+  };
+
+  #onReady(message) {
+    this.#ready = true;
+    this.#attempts = 0;
+    this.#handlers.onReady(message);
+    this.#handlers.onStatus({ state: 'ready' });
+    this.#admitWaiting();
+  }
+
+  #onError(message) {
+    const context = this.#contexts.get(message.context_id);
+    if (context) this.endContext(context, 'error', message);
+    // A turn that was stopped may have had text on its way: that it is refused is no news.
+    else if (message.code !== 'context_ended') this.#handlers.onRefused(message);
+  }
+
+  #onStart(context, message) {
+    if (!isFormat(message.format)) return this.#handlers.onFault(`audio format ${message.format} was not asked for`);
+    context.format = message.format;
+    context.number = message.context_number;
+    this.#numbers.set(context.number, context);
+    if (context.state !== 'cancelled') context.listener.onStart(message);
+  }
+
+  #onAudioDone(context, message) {
+    if (context.state === 'cancelled') return;
+    if (message.samples !== context.samples) {
+      this.#handlers.onFault(`${context.id}: ${context.samples} samples came, ${message.samples} were sent`);
+    }
+  }
+
+  #onBinary(buffer) {
+    try {
+      const header = parseHeader(buffer);
+      const context = this.#numbers.get(header.contextNumber);
+      if (context && context.state !== 'cancelled') this.#onAudio(context, header, buffer);
+    } catch (error) {
+      this.#handlers.onFault(error.message);
+    }
+  }
+
+  #onAudio(context, header, buffer) {
+    if (header.sequence < context.sequence) throw new Error(`${context.id}: audio message ${header.sequence} came twice`);
+    const samples = readSamples(buffer, context.format, header.count);
+    if (header.sequence !== context.sequence || header.firstSample !== context.samples) {
+      this.#handlers.onFault(`${context.id}: audio lost before message ${header.sequence}`);
+    }
+    context.sequence = header.sequence + 1;
+    context.samples = header.firstSample + header.count;
+    context.listener.onAudio(samples, header.firstSample);
+  }
+}
