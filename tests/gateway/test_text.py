@@ -1,0 +1,59 @@
+"""Text preparation takes out what cannot be spoken, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.text import is_speech, spoken
+
+UNSPEAKABLE = [
+    "", " ", "\n\n", "\t", "...", "!?", "—", "👍", "```", "** **", "\u200b", "\ufeff", "\u00a0", "\ufffd", "\ud83d",
+    ")", '"', "👩‍👩‍👧", "🇩🇪", "❤️", "👋🏽", "→", "---", "# ", "<|im_end|>", "_", "\x00", "~~~",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", UNSPEAKABLE)
+def test_nothing_to_speak(text: str) -> None:
+    assert spoken(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\n\nWhat  is\tthe weather? ", "What is the weather?"),
+        ("😄Hi😄 there😄. 😀Again😃!", "Hi there. Again!"),
+        ("one👍two", "one two"),
+        ("He is **very** _kind_, *really*.", "He is very kind, really."),
+        ("2 * 3 = 6, a*b, snake_case, C#, #1", "2 * 3 = 6, a*b, snake_case, C#, #1"),
+        ("## Title\n- one\n- two\n> said", "Title one two said"),
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("Use `make` now ~~or never~~", "Use make now or never"),
+        ("Hello <|im_end|> world.", "Hello world."),
+        ("Hello<|im_end|>world.", "Hello world."),
+        ("in\u200bvis\u00adible\ufeff", "invisible"),
+        ("\ufffd니다.", "니다."),
+        ("20 °C © 2026 ™ № 5 ㎏", "20 °C © 2026 ™ № 5 ㎏"),
+        ("1️⃣ first", "1 first"),
+        ("He cast [Fireball] at (you).", "He cast [Fireball] at (you)."),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("क्\u200dष", "क्\u200dष"),
+        ("-3.5 % at 5 > 4", "-3.5 % at 5 > 4"),
+        ("½", "½"),
+    ],
+)
+def test_spoken(text: str, expected: str) -> None:
+    assert spoken(text) == expected
+
+
+@given(st.text())
+def test_spoken_is_stable_and_tidy(text: str) -> None:
+    result = spoken(text)
+    assert result == " ".join(result.split())
+    assert result == "" or any(map(is_speech, result))
+
+
+@given(st.lists(st.text(st.characters(categories=["Lu", "Ll", "Lo", "Nd"]), min_size=1), min_size=1))
+def test_words_are_never_changed(words: list[str]) -> None:
+    assert spoken(" 👍 ".join(words)).split(" ") == words
