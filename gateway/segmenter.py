@@ -157,14 +157,18 @@ class Segmenter:
                 self._scanned = reached
                 return None
             self._scanned = mark.end
-            if mark.rank and _letters(self._text[: mark.cut]) >= _MIN_LETTERS:
+            if self._is_worthwhile(mark):
                 self._borders[mark.rank] = mark.cut
 
     def _is_wanted(self, mark: Mark) -> bool:
         """Whether a segment is to end at this mark; if so, it is also wanted at any higher rank."""
-        if mark.rank == Rank.NONE or self._granularity == "none":
+        if self._granularity == "none" or (mark.rank == Rank.CLAUSE and not self._wants_clause):
             return False
-        if mark.rank == Rank.CLAUSE and not self._wants_clause:
+        return self._is_worthwhile(mark)
+
+    def _is_worthwhile(self, mark: Mark) -> bool:
+        """Whether enough speech ends at this mark."""
+        if mark.rank == Rank.NONE:
             return False
         of_a_voice = self._needs_sentence and mark.rank == Rank.CLAUSE
         return _letters(self._text[: mark.cut]) >= (_MIN_LETTERS_OF_A_VOICE if of_a_voice else _MIN_LETTERS)
