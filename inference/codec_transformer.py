@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inference.convolution import History
-from inference.transformer import Block, RMSNorm, TransformerShape, rope_table, run_blocks
+from inference.transformer import Block, RMSNorm, TransformerShape, rope_table, run_blocks, turns_at
 
 _POSITIONS = 16384
 
@@ -27,7 +27,7 @@ class WindowTransformer(nn.Module):
         self.layers = nn.ModuleList(Block(shape) for _ in range(shape.n_layer))
         self.norm = RMSNorm(shape.dim, shape.norm_eps)
         self.shape, self.past = shape, window - 1
-        self.register_buffer("turns", rope_table(_POSITIONS, shape.head_dim, rope_base), persistent=False)
+        self.register_buffer("rope", rope_table(_POSITIONS, shape.head_dim, rope_base), persistent=False)
 
     def forward(self, x: Tensor, history: History) -> Tensor:
         """x [B, C, T] -> [B, C, T].  Raises ValueError beyond 16,384 positions."""
@@ -42,7 +42,7 @@ class WindowTransformer(nn.Module):
             k, v = self._with_past(k, history), self._with_past(v, history)
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
 
-        y = run_blocks(self.layers, x.transpose(1, 2), self.turns[positions][:, :, None], attend)
+        y = run_blocks(self.layers, x.transpose(1, 2), turns_at(self.rope, positions), attend)
         return self.norm(y).transpose(1, 2)
 
     def _with_past(self, x: Tensor, history: History) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inference.config import ArkttsConfig
-from inference.transformer import Attend, Block, RMSNorm, TransformerShape, rope_table, run_blocks
+from inference.transformer import Attend, Block, RMSNorm, TransformerShape, rope_table, run_blocks, turns_at
 
 
 def slow_shape(config: ArkttsConfig) -> TransformerShape:
@@ -63,9 +63,9 @@ class DualAR(nn.Module):
         self.fast_norm = RMSNorm(config.fast_dim, config.norm_eps)
         self.fast_output = nn.Linear(config.fast_dim, config.codebook_size, bias=False)
         # Buffers are filled here, and not by a checkpoint: a loader that skips `__init__` would leave them undefined.
-        self.register_buffer("turns", rope_table(config.max_seq_len, config.head_dim, config.rope_base), persistent=False)
+        self.register_buffer("rope", rope_table(config.max_seq_len, config.head_dim, config.rope_base), persistent=False)
         self.register_buffer(
-            "fast_turns", rope_table(config.num_codebooks, config.fast_head_dim, config.rope_base), persistent=False
+            "fast_rope", rope_table(config.num_codebooks, config.fast_head_dim, config.rope_base), persistent=False
         )
         self.register_buffer(
             "code_offsets", torch.arange(config.num_codebooks) * config.codebook_size, persistent=False
@@ -85,7 +85,7 @@ class DualAR(nn.Module):
 
     def slow(self, embedded: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """embedded [B, T, C] at `positions` [B or 1, T] -> hidden [B, T, C] before the final norm."""
-        return run_blocks(self.layers, embedded, self.turns[positions][:, :, None], attend)
+        return run_blocks(self.layers, embedded, turns_at(self.rope, positions), attend)
 
     def semantic_logits(self, normed: Tensor) -> Tensor:
         """Final-norm hidden [..., C] -> logits [..., S + 1] of the semantic ids and, last, of the end token.
@@ -110,5 +110,6 @@ class DualAR(nn.Module):
 
     def fast(self, x: Tensor, first: int, attend: Attend) -> Tensor:
         """x [B, T, fast_dim] at positions first, first + 1, … -> logits [B, T, codebook_size]."""
-        turns = self.fast_turns[first : first + x.shape[1]][None, :, None]
+        positions = torch.arange(first, first + x.shape[1], device=x.device)[None]
+        turns = turns_at(self.fast_rope, positions)
         return self.fast_output(self.fast_norm(run_blocks(self.fast_layers, x, turns, attend)))

@@ -36,4 +36,4 @@ def generate(
 
 
 def _room(sequence: Sequence, runner: ARRunner) -> bool:
-    return len(sequence.frames) < sequence.sampling.max_new_tokens and sequence.length + 1 < runner.max_len
+    return len(sequence.frames) < sequence.sampling.max_new_tokens and runner.room(sequence)

@@ -57,6 +57,7 @@ class ModelInfo:
 @dataclass(frozen=True, slots=True, eq=False)
 class Submit:
     """Speak one segment.  At most one of `voice` (a named one) and `reference` is given; neither: the model's choice.
+    A chunk size of None is the deploy file's.
 
     `segment_index` counts the segments of one context from 0 and separates their noise.  `dry_at` is the time at which
     the listener has nothing left to hear, None if it hears nothing yet.
@@ -68,8 +69,8 @@ class Submit:
     segment_index: int = 0
     voice: str | None = None
     reference: Reference | None = None
-    initial_chunk_frames: int = 4
-    chunk_frames: int = 25
+    initial_chunk_frames: int | None = None
+    chunk_frames: int | None = None
     dry_at: float | None = None
 
 
@@ -101,10 +102,11 @@ class StageReady:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The stage's loop turns: sent at least once a second."""
+class StageStopped:
+    """The stage cannot start or go on; its process ends."""
 
     stage_id: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """What stage 0 tells stage 1 through the connector, and its form in bytes.
 
 A stream is opened, then brings chunks until one is the `last`, or is aborted.  Form of a record, little-endian: kind
-u8, last u8, num_codebooks u16, first_frame u32, stream_id u64; then StreamOpened's time f64, or CodesChunk's codes as
-uint16, codebook by codebook.
+u8, last u8, num_codebooks u16, first_frame u32, stream_id u64; then StreamOpened's dry_at f64 (NaN for None), or
+CodesChunk's codes as uint16, codebook by codebook.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 
@@ -23,10 +24,11 @@ class ProducerStarted:
 
 @dataclass(frozen=True, slots=True)
 class StreamOpened:
-    """Codes of this stream will follow.  `time`: when stage 0 began its prefill, in seconds of CLOCK_MONOTONIC."""
+    """Codes of this stream will follow.  `dry_at`: when its listener has heard what earlier streams brought, in seconds
+    of CLOCK_MONOTONIC; None if it hears nothing yet."""
 
     stream_id: int
-    time: float
+    dry_at: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +81,8 @@ def encode(record: Record) -> bytes:
             if codes.ndim != 2 or codes.dtype != np.uint16 or not len(codes):
                 raise ValueError(f"codes must be uint16 [num_codebooks, n], got {codes.dtype} {list(codes.shape)}")
             return _HEAD.pack(kind, last, len(codes), first_frame, stream_id) + codes.astype("<u2").tobytes()
-        case StreamOpened(stream_id, time):
-            return _HEAD.pack(kind, False, 0, 0, stream_id) + _TIME.pack(time)
+        case StreamOpened(stream_id, dry_at):
+            return _HEAD.pack(kind, False, 0, 0, stream_id) + _TIME.pack(math.nan if dry_at is None else dry_at)
         case ProducerStarted():
             return _HEAD.pack(kind, False, 0, 0, 0)
     return _HEAD.pack(kind, False, 0, 0, record.stream_id)
@@ -94,5 +96,6 @@ def decode(data: bytes) -> Record:
         codes = np.frombuffer(data, "<u2", offset=_HEAD.size).astype(np.uint16).reshape(num_codebooks, -1)
         return CodesChunk(stream_id, first_frame, codes, bool(last))
     if record_type is StreamOpened:
-        return StreamOpened(stream_id, *_TIME.unpack_from(data, _HEAD.size))
+        (dry_at,) = _TIME.unpack_from(data, _HEAD.size)
+        return StreamOpened(stream_id, None if math.isnan(dry_at) else dry_at)
     return ProducerStarted() if record_type is ProducerStarted else record_type(stream_id)

@@ -33,6 +33,14 @@ class Sequence:
     frames: list[np.ndarray] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixKV:
+    """Keys and values of a prompt's prefix, [layers, K, P, D] each."""
+
+    keys: Tensor
+    values: Tensor
+
+
 class ARRunner:
     """Owns the KV slots' memory.  Not thread-safe; one step at a time.
 
@@ -45,14 +53,16 @@ class ARRunner:
         width: int,
         slots: int,
         *,
+        max_len: int | None = None,
         ignore_eos: bool = False,
         draw: Callable[[Sequence], np.ndarray] | None = None,
     ):
-        """`ignore_eos`: the end token is never chosen, for measuring with random weights.  `draw`: the exponential noise
-        of a sequence's next frame; by default a function of seed, segment and step."""
+        """`max_len`: positions of a slot, the checkpoint's max_seq_len by default.  `ignore_eos`: the end token
+        is never chosen, for measuring with random weights.  `draw`: the exponential noise of a sequence's next frame; by
+        default a function of seed, segment and step."""
         config = model.config
         self.model, self.width, self.slots = model, width, slots
-        self.max_len, self.books = config.max_seq_len, config.num_codebooks
+        self.max_len, self.books = max_len or config.max_seq_len, config.num_codebooks
         self.device, dtype = model.norm.weight.device, model.norm.weight.dtype
         self.noise = FrameNoise(config.codebook_size + 1, self.books, config.codebook_size)
         self._draw, self._ignore_eos = draw or self._drawn, ignore_eos
@@ -90,10 +100,18 @@ class ARRunner:
         columns = torch.from_numpy(np.ascontiguousarray(packed))[None].to(self.device)
         self.model.slow(self.model.embed(columns), positions[None], attend)
 
-    def copy_prefix(self, source: int, target: int, length: int) -> None:
-        """Copy the first `length` positions of a slot to another one."""
-        self.keys[:, target, :, :length] = self.keys[:, source, :, :length]
-        self.values[:, target, :, :length] = self.values[:, source, :, :length]
+    def snapshot(self, slot: int, length: int) -> PrefixKV:
+        """A copy of the first `length` positions of a slot."""
+        return PrefixKV(self.keys[:, slot, :, :length].clone(), self.values[:, slot, :, :length].clone())
+
+    def restore(self, slot: int, prefix: PrefixKV) -> None:
+        """Put a snapshot at the start of a slot."""
+        length = prefix.keys.shape[2]
+        self.keys[:, slot, :, :length], self.values[:, slot, :, :length] = prefix.keys, prefix.values
+
+    def room(self, sequence: Sequence) -> bool:
+        """Whether another frame may follow: prompt and frames together fill at most the slot."""
+        return sequence.length + 1 < self.max_len
 
     @torch.inference_mode()
     def step(self, sequences: list[Sequence]) -> list[bool]:

@@ -11,16 +11,21 @@ import torch
 from torch import Tensor
 
 MIN_TEMPERATURE = 1e-5
+_FEW = 64  # candidates sorted where every row's top_k is at most this
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRows:
-    """One sampling parameter a row: temperature and top_p float32 [B], top_k int64 [B]; `widest` is the largest top_k."""
+    """One sampling parameter a row: temperature and top_p float32 [B], top_k int64 [B].
+
+    `widest`: entries to sort, None for all.  It takes two values only, so that a row's candidates do not depend on the
+    top_k of its neighbours more than they must.
+    """
 
     temperature: Tensor
     top_k: Tensor
     top_p: Tensor
-    widest: int
+    widest: int | None
 
     @classmethod
     def of(cls, rows: list[tuple[float, int, float]], device: torch.device | str = "cpu") -> SamplingRows:
@@ -30,7 +35,7 @@ class SamplingRows:
             torch.tensor(temperature, dtype=torch.float32, device=device).clamp_min(MIN_TEMPERATURE),
             torch.tensor(top_k, dtype=torch.int64, device=device),
             torch.tensor(top_p, dtype=torch.float32, device=device),
-            max(top_k),
+            _FEW if max(top_k) <= _FEW else None,
         )
 
     def with_ras(self, temperature: float, top_p: float) -> SamplingRows:
@@ -47,7 +52,7 @@ def candidates(logits: Tensor, rows: SamplingRows) -> tuple[Tensor, Tensor]:
     cumulative probability up to and including it exceeds top_p or its rank reaches top_k; the first always stays.
     """
     logits = logits.float()
-    values, ids = torch.topk(logits, min(rows.widest, logits.shape[-1]), dim=-1)
+    values, ids = torch.topk(logits, min(rows.widest or logits.shape[-1], logits.shape[-1]), dim=-1)
     cumulative = torch.exp(values - torch.logsumexp(logits, dim=-1, keepdim=True)).cumsum(dim=-1)
     rank = torch.arange(values.shape[-1], device=logits.device)
     removed = (cumulative > rows.top_p[:, None]) | (rank >= rows.top_k[:, None])

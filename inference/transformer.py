@@ -35,7 +35,7 @@ class TransformerShape:
 
 
 def rope_table(positions: int, head_dim: int, base: float) -> Tensor:
-    """Rotations e^(i * position * base^(-2j/D)) as complex64 [positions, D/2].
+    """Cosine and sine of position * base^(-2j/D), float32 [positions, D/2, 2].
 
     Cosine and sine are rounded to bfloat16, as the published model's tables are; the order of operations is theirs too,
     since a float64 table differs in the last bfloat16 bit.
@@ -43,8 +43,12 @@ def rope_table(positions: int, head_dim: int, base: float) -> Tensor:
     inverse = 1.0 / (base ** (torch.arange(0, head_dim, 2)[: head_dim // 2].float() / head_dim))
     angles = torch.outer(torch.arange(positions), inverse)
     turns = torch.polar(torch.ones_like(angles), angles)
-    rounded = torch.view_as_real(turns).to(torch.bfloat16).float()
-    return torch.view_as_complex(rounded)
+    return torch.view_as_real(turns).to(torch.bfloat16).float()
+
+
+def turns_at(table: Tensor, positions: Tensor) -> Tensor:
+    """Rotations of `positions` [B or 1, T] as complex64 [B or 1, T, 1, D/2], for `run_blocks`."""
+    return torch.view_as_complex(table[positions].float())[:, :, None]
 
 
 def rotate(x: Tensor, turns: Tensor) -> Tensor:
@@ -62,9 +66,9 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float32:
-            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        return F.rms_norm(x.float(), self.weight.shape, None, self.eps).to(x.dtype) * self.weight
+        # Written out: on a CPU `F.rms_norm` takes four times as long for the few rows of a step.
+        wide = x.float()
+        return (wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x.dtype) * self.weight
 
 
 class LayerScale(nn.Module):

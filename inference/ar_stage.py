@@ -1,0 +1,309 @@
+"""Stage 0: texts in, codes out.  Its `step` reads as the engine works: admit, run, hand over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from inference.channel import StageChannel
+from inference.checkpoint import Checkpoint, Voice
+from inference.chunking import Chunker, Pace
+from inference.connector import SharedMemoryConnector
+from inference.deploy import DeployConfig
+from inference.memory import host_memory, kv_slots
+from inference.messages import Cancel, Credit, Failed, Finished, Reference, Sampling, Started, Submit
+from inference.prompt import PromptBuilder
+from inference.records import (
+    CodesChunk,
+    ProducerStarted,
+    Record,
+    StreamAborted,
+    StreamOpened,
+    StreamPaused,
+    StreamResumed,
+)
+from inference.runner import ARRunner, PrefixKV, Sequence
+from inference.scheduler import Scheduler
+
+log = logging.getLogger("audio8.stage0")
+
+_IDLE_S = 1.0  # longest sleep without work
+_HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
+_WEIGHT_OF_NEWEST = 0.2  # of the moving averages of step and prefill times
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One segment on its way from text to codes."""
+
+    request: Submit
+    chunker: Chunker
+    arrived: float
+    frame_s: float
+    credit: bool = True
+    opened: bool = False  # stage 1 knows of it
+    paused: bool = False
+    ran_at: float = 0.0
+    sequence: Sequence | None = None
+
+    @property
+    def pending(self) -> int:
+        """Frames that wait for their chunk."""
+        return len(self.sequence.frames) - self.chunker.sent_frames if self.sequence else 0
+
+    def slack(self, now: float) -> float | None:
+        """See `scheduler.Schedulable`."""
+        dry_at = self.chunker.dry_at
+        return None if dry_at is None else dry_at - now + self.pending * self.frame_s
+
+
+@dataclass(slots=True)
+class Average:
+    """A moving average of seconds."""
+
+    value: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Take a measurement in."""
+        self.value = self.value + _WEIGHT_OF_NEWEST * (seconds - self.value) if self.value else seconds
+
+
+class ARStage:
+    """Owns the model, its KV slots and the streams in them.  One thread."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        deploy: DeployConfig,
+        channel: StageChannel,
+        connector: SharedMemoryConnector,
+        device: str,
+    ):
+        """Reads the weights, lays out the slots, keeps the voices' prefixes and runs once.  Raises what loading raises."""
+        self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
+        self._prompts: PromptBuilder = checkpoint.prompt_builder()
+        self._voices: dict[str, Voice] = checkpoint.voices()
+        self._runner = _runner(checkpoint, deploy, device)
+        self._free = list(range(self._runner.slots))
+        self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
+        self._streams: dict[int, Stream] = {}
+        self._prefixes: dict[str, PrefixKV] = {}
+        self._unsent: deque[Record] = deque([ProducerStarted()])
+        self._step_time, self._prefill_time = Average(), Average()
+        self._warm_up()
+
+    def run(self) -> None:
+        """Serve until the gateway closes the channel (ChannelClosed)."""
+        while True:
+            if self._unsent or self._scheduler.idle():
+                self._channel.wait(self._deploy.connector.get_sleep_s if self._unsent else _IDLE_S)
+            for message in self._channel.receive():
+                self._handle(message)
+            self._flush()
+            if not self._unsent:  # a full connector holds everything back: nothing is dropped
+                self.step()
+
+    def step(self) -> None:
+        """Admit at most one stream, make one frame for those whose turn it is, hand over the chunks that are due."""
+        now = time.monotonic()
+        newcomer = self._scheduler.admit(now, self._prefill_time.value)
+        if newcomer is not None:
+            self._start(newcomer)
+        batch = self._scheduler.batch(time.monotonic(), self._guard_s())
+        if not batch:
+            return
+        ended = self._run(batch)
+        now = time.monotonic()
+        for stream, end in zip(batch, ended, strict=True):
+            self._advance(stream, end, now)
+        self._tell_held_back(now)
+
+    def _handle(self, message: object) -> None:
+        match message:
+            case Submit():
+                self._add(message)
+            case Cancel(stream_id=stream_id) if stream := self._streams.get(stream_id):
+                self._end(stream, StreamAborted(stream_id))
+            case Credit(stream_id=stream_id, granted=granted) if stream := self._streams.get(stream_id):
+                stream.credit = granted
+                if not granted:
+                    self._pause(stream)
+
+    def _add(self, request: Submit) -> None:
+        connector = self._deploy.connector
+        config = self._checkpoint.config
+        chunker = Chunker(
+            connector.chunk_policy,
+            request.initial_chunk_frames or connector.initial_chunk_frames,
+            request.chunk_frames or connector.chunk_frames,
+            1 / config.frame_rate,
+            request.dry_at,
+        )
+        stream = Stream(request, chunker, time.monotonic(), 1 / config.frame_rate)
+        self._streams[request.stream_id] = stream
+        self._scheduler.add(stream)
+
+    def _start(self, stream: Stream) -> None:
+        """Prefill into a free slot."""
+        request, begin = stream.request, time.monotonic()
+        slot = self._free.pop()
+        stream.ran_at, stream.opened = begin, True
+        self._unsent.append(StreamOpened(request.stream_id, request.dry_at))
+        try:
+            reference = self._reference(request)
+            prompt = self._prompts.build(request.text, reference)
+            length = self._prefix(slot, request.voice, prompt.packed[:, : prompt.prefix])
+            stream.sequence = self._runner.sequence(slot, prompt.packed, length, request.sampling, request.segment_index)
+        except Exception as error:
+            log.exception("stream %d: prefill failed", request.stream_id)
+            self._free.append(slot)
+            self._fail(stream, f"the segment could not be started: {error}")
+            return
+        self._prefill_time.add(time.monotonic() - begin)
+        self._channel.send(Started(request.stream_id, prompt.text_tokens, begin - stream.arrived))
+
+    def _reference(self, request: Submit) -> Reference | None:
+        return request.reference if request.voice is None else self._voices[request.voice].reference
+
+    def _prefix(self, slot: int, voice: str | None, columns: np.ndarray) -> int:
+        """Bring the prompt's prefix into the slot, from the cache if it is a kept one -> its length."""
+        kept = self._prefixes.get(voice) if voice is not None else None
+        if kept is not None:
+            self._runner.restore(slot, kept)
+        else:
+            self._runner.prefill(slot, columns, 0)
+        return columns.shape[1]
+
+    def _run(self, batch: list[Stream]) -> list[bool]:
+        begin = time.monotonic()
+        try:
+            ended = self._runner.step([stream.sequence for stream in batch])
+        except Exception as error:
+            log.exception("a step failed; its %d streams end", len(batch))
+            for stream in batch:
+                self._fail(stream, f"the model failed: {error}")
+            batch.clear()
+            return []
+        self._step_time.add(time.monotonic() - begin)
+        return ended
+
+    def _advance(self, stream: Stream, end: bool, now: float) -> None:
+        """A stream has run: send what is due, end it if it is over."""
+        stream.ran_at = now
+        if stream.paused:
+            stream.paused = False
+            self._unsent.append(StreamResumed(stream.request.stream_id))
+        full = not end and not self._room(stream.sequence)
+        self._send_due(stream, end or full, now)
+        if end or full:
+            codes = self._codes(stream, 0, len(stream.sequence.frames))
+            reason = "max_length" if full else "done"
+            self._end(stream, None)
+            self._channel.send(Finished(stream.request.stream_id, reason, codes))
+
+    def _room(self, sequence: Sequence) -> bool:
+        return len(sequence.frames) < sequence.sampling.max_new_tokens and self._runner.room(sequence)
+
+    def _send_due(self, stream: Stream, ended: bool, now: float) -> None:
+        pace = self._pace()
+        while True:
+            frames = stream.chunker.due(stream.pending, ended, now, pace)
+            last = ended and frames == stream.pending
+            if frames or last:
+                first = stream.chunker.sent_frames
+                codes = self._codes(stream, first, first + frames)
+                self._unsent.append(CodesChunk(stream.request.stream_id, first, codes, last))
+                stream.chunker.sent(frames, now, pace)
+            if last or not frames:
+                break
+        self._flush()
+
+    def _codes(self, stream: Stream, first: int, end: int) -> np.ndarray:
+        """uint16 [Q, end - first]."""
+        frames = stream.sequence.frames[first:end]
+        return np.stack(frames, axis=1) if frames else np.zeros((self._runner.books, 0), dtype=np.uint16)
+
+    def _pace(self) -> Pace:
+        """A stream gets its turn every so many steps as there are more streams than rows."""
+        feedback = self._connector.feedback
+        turns = max(1.0, len(self._scheduler.running) / self._deploy.ar.max_num_seqs)
+        return Pace(self._step_time.value * turns, feedback.seconds_per_frame, feedback.backlog_frames)
+
+    def _guard_s(self) -> float:
+        """A listener with less than this is served before newcomers: a prefill, a step and the decode of a chunk."""
+        decode = self._deploy.connector.initial_chunk_frames * self._connector.feedback.seconds_per_frame
+        return self._prefill_time.value + 2 * self._step_time.value + decode
+
+    def _tell_held_back(self, now: float) -> None:
+        for stream in self._scheduler.running:
+            if now - stream.ran_at > _HELD_BACK_S:
+                self._pause(stream)
+
+    def _pause(self, stream: Stream) -> None:
+        if stream.sequence is not None and not stream.paused:
+            stream.paused = True
+            self._unsent.append(StreamPaused(stream.request.stream_id))
+
+    def _fail(self, stream: Stream, message: str) -> None:
+        self._end(stream, StreamAborted(stream.request.stream_id))
+        self._channel.send(Failed(stream.request.stream_id, "engine_failed", message))
+
+    def _end(self, stream: Stream, record: Record | None) -> None:
+        """Whatever ends a stream comes through here: its slot is free again, and stage 1 is told."""
+        del self._streams[stream.request.stream_id]
+        self._scheduler.remove(stream)
+        if stream.sequence is not None:
+            self._free.append(stream.sequence.slot)
+        if record is not None and stream.opened:
+            self._unsent.append(record)
+        if not self._streams:
+            self._check_integrity()
+
+    def _check_integrity(self) -> None:
+        """With no stream left, nothing is held."""
+        if len(self._free) != self._runner.slots or self._scheduler.running or self._scheduler.waiting:
+            raise RuntimeError(f"idle, but only {len(self._free)} of {self._runner.slots} KV slots are free")
+
+    def _flush(self) -> None:
+        while self._unsent and self._connector.put(self._unsent[0]):
+            self._unsent.popleft()
+
+    def _warm_up(self) -> None:
+        """Speak a little, so that the first user does not pay for first calls; keep the voices' prefixes."""
+        slot = self._free[-1]
+        voices = list(self._voices.items()) if self._deploy.ar.enable_prefix_caching else []
+        for name, voice in voices:
+            columns = self._prompts.prefix(voice.reference)
+            self._runner.prefill(slot, columns, 0)
+            self._prefixes[name] = self._runner.snapshot(slot, columns.shape[1])
+        packed = self._prompts.build("Ready.", None).packed
+        sampling = Sampling(max_new_tokens=1)
+        begin = time.monotonic()
+        sequence = self._runner.sequence(slot, packed, 0, sampling, 0)
+        self._prefill_time.add(time.monotonic() - begin)
+        for _ in range(3):
+            begin = time.monotonic()
+            self._runner.step([sequence])
+        self._step_time.add(time.monotonic() - begin)
+
+
+def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunner:
+    """The model with as many KV slots as are wanted and fit."""
+    config, stage = checkpoint.config, deploy.ar
+    if stage.max_model_len > config.max_seq_len:
+        raise ValueError(
+            f"stages[0].max_model_len: the checkpoint's max_seq_len is {config.max_seq_len}, got {stage.max_model_len}"
+        )
+    cpu = device == "cpu"
+    model = checkpoint.load_dual_ar("float32" if cpu else config.dtype or "bfloat16", device)
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    size = model.norm.weight.element_size()
+    slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
+    total = host_memory() if cpu else torch.cuda.get_device_properties(device).total_memory
+    slots = kv_slots(total, stage.memory_utilization, weights, slot, stage.max_num_streams)
+    return ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
