@@ -33,9 +33,10 @@ class FlushRequested:
 
 @dataclass(frozen=True, slots=True)
 class InputEnded:
-    """No more text comes: drain, then call `done`."""
+    """No more text comes: drain, then call `done`.  `reason`: done (the client said so) or idle (it fell silent)."""
 
     number: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class ServerSession:
         if len(self._contexts):
             self._busy_at = now
             idle = [context for context in self._contexts.all if self._is_idle(context, now)]
-            return [event for context in idle for event in self._end_input(context)]
+            return [event for context in idle for event in self._end_input(context, "idle")]
         if now - self._busy_at < self._limits.idle_s:
             return []
         message = f"no message for {self._limits.idle_s:g} s and no open context"
@@ -306,9 +306,9 @@ class ServerSession:
         whole = context.append(text, complete)
         return [TextReceived(context.number, whole)] if whole else []
 
-    def _end_input(self, context: Context) -> list[Event]:
+    def _end_input(self, context: Context, reason: str = "done") -> list[Event]:
         self._contexts.close_input(context)
-        return [*self._append(context, "", complete=True), InputEnded(context.number)]
+        return [*self._append(context, "", complete=True), InputEnded(context.number, reason)]
 
     def _is_idle(self, context: Context, now: float) -> bool:
         return context.input is Input.OPEN and now - context.heard_of >= self._limits.context_idle_s

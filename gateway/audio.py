@@ -1,0 +1,92 @@
+"""From the model's float samples to the bytes of the wire: sample rate, then format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor
+
+import numpy as np
+import soxr
+
+from protocol.config import NATIVE_RATE
+
+
+def resampled_length(samples: int, rate: int) -> int:
+    """How many samples at `rate` a segment of `samples` native ones gives."""
+    return floor(samples * rate / NATIVE_RATE + 0.5)
+
+
+class SegmentConverter:
+    """The audio of one segment, piece by piece.  The lengths of its pieces add up to `resampled_length`."""
+
+    def __init__(self, response_format: str, rate: int) -> None:
+        self._encode = ENCODERS[response_format]
+        self._rate = rate
+        self._stream = soxr.ResampleStream(NATIVE_RATE, rate, 1, dtype="float32") if rate != NATIVE_RATE else None
+        self._taken = self._given = 0
+
+    def convert(self, samples: np.ndarray, last: bool) -> tuple[bytes, int]:
+        """float32 [n] at the native rate -> (bytes, samples at the wire's rate); both may be empty."""
+        if self._stream is not None:
+            samples = self._resample(samples, last)
+        return self._encode(samples), len(samples)
+
+    def _resample(self, samples: np.ndarray, last: bool) -> np.ndarray:
+        """The filter's tail is drained with the last piece, and the sum brought to the exact length."""
+        self._taken += len(samples)
+        out = self._stream.resample_chunk(samples, last=last)
+        if last:
+            rest = resampled_length(self._taken, self._rate) - self._given
+            out = np.pad(out[:rest], (0, max(0, rest - len(out))))
+        self._given += len(out)
+        return out
+
+
+def to_pcm(samples: np.ndarray) -> bytes:
+    """Signed 16-bit little-endian, clipped."""
+    return _to_int16(samples).astype("<i2").tobytes()
+
+
+def to_f32(samples: np.ndarray) -> bytes:
+    """32-bit float little-endian, as the model made it."""
+    return samples.astype("<f4").tobytes()
+
+
+def to_mulaw(samples: np.ndarray) -> bytes:
+    """ITU-T G.711 mu-law of the 14 upper bits."""
+    return _MULAW[_to_int16(samples).view(np.uint16)].tobytes()
+
+
+def to_alaw(samples: np.ndarray) -> bytes:
+    """ITU-T G.711 A-law of the 13 upper bits."""
+    return _ALAW[_to_int16(samples).view(np.uint16)].tobytes()
+
+
+ENCODERS: dict[str, Callable[[np.ndarray], bytes]] = {"pcm": to_pcm, "f32": to_f32, "mulaw": to_mulaw, "alaw": to_alaw}
+
+
+def _to_int16(samples: np.ndarray) -> np.ndarray:
+    return np.rint(np.clip(samples, -1.0, 1.0) * 32767.0).astype(np.int16)
+
+
+def _mulaw_table() -> np.ndarray:
+    """uint8 [65536], indexed by the bits of an int16: sign, exponent of the biased magnitude, four bits below it."""
+    linear = np.arange(65536, dtype=np.uint16).view(np.int16).astype(np.int32) >> 2
+    magnitude = np.minimum(np.abs(linear), 8158) + 33
+    exponent = np.floor(np.log2(magnitude)).astype(np.int32) - 5
+    mantissa = (magnitude >> (exponent + 1)) & 15
+    code = exponent << 4 | mantissa
+    return np.where(linear < 0, 0x7F - code, 0xFF - code).astype(np.uint8)
+
+
+def _alaw_table() -> np.ndarray:
+    """uint8 [65536], indexed by the bits of an int16; every second bit of a code is inverted, as G.711 has it."""
+    linear = np.arange(65536, dtype=np.uint16).view(np.int16).astype(np.int32) >> 3
+    magnitude = np.where(linear < 0, -linear - 1, linear)
+    exponent = np.maximum(np.floor(np.log2(np.maximum(magnitude, 1))).astype(np.int32) - 4, 0)
+    mantissa = (magnitude >> np.maximum(exponent, 1)) & 15
+    code = exponent << 4 | mantissa
+    return (np.where(linear < 0, code, code | 0x80) ^ 0x55).astype(np.uint8)
+
+
+_MULAW, _ALAW = _mulaw_table(), _alaw_table()

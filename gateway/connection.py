@@ -1,0 +1,268 @@
+"""One WebSocket connection of the native protocol: a reader, a writer, a clock, and one pipeline for each open context."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from dataclasses import dataclass
+
+from aiohttp import WSMessage, WSMsgType
+from aiohttp.web import WebSocketResponse
+
+from gateway.errors import client_error
+from gateway.outbox import Outbox, Playback
+from gateway.pipeline import ContextPipeline, Surroundings
+from gateway.service import Service
+from gateway.utterance import Failure, Item
+from protocol.codes import CloseCode, ErrorCode
+from protocol.config import SessionConfig
+from protocol.events import ContextCancelled, ContextOpened, Event, FlushRequested, InputEnded, TextReceived
+from protocol.session import Closing, ServerSession
+
+log = logging.getLogger(__name__)
+
+_DRAWN_SEED_BITS = 32  # exact in every JSON reader
+
+
+class ConnectionOver(Exception):
+    """The connection has ended; `abort`: the socket takes no more, so nothing more can be sent."""
+
+    def __init__(self, why: str, abort: bool = False) -> None:
+        super().__init__(why)
+        self.abort = abort
+
+
+@dataclass(slots=True)
+class OpenContext:
+    """A context without a terminal message."""
+
+    name: str
+    pipeline: ContextPipeline
+    task: asyncio.Task[None]
+
+
+class Connection:
+    """Runs a session over a socket that is open."""
+
+    def __init__(
+        self, socket: WebSocketResponse, transport: asyncio.Transport, session: ServerSession, service: Service, name: str
+    ) -> None:
+        self._socket, self._transport, self._session, self._name = socket, transport, session, name
+        self._service, self._settings, self._clock = service, service.settings, service.clock
+        self._tasks = asyncio.TaskGroup()
+        self._contexts: dict[int, OpenContext] = {}
+        self._wake = asyncio.Event()
+        self._drained = asyncio.Event()  # few enough frames wait to be sent: the reader may go on
+        self._outbox = Outbox(self._settings.limits.unsent_audio_s, self._wake.set)
+        self._playback = Playback()
+        self._controls: deque[tuple[bytes, WSMsgType]] = deque()  # pings and pongs of the socket
+        self._heard_at = self._clock()
+        self._pinged_at: float | None = None
+
+    async def run(self) -> None:
+        """Until either side ends it.  Frees all that it holds, whatever the cause."""
+        over = ConnectionOver("ended")
+        try:
+            async with self._tasks as tasks:
+                tasks.create_task(self._read(), name=f"{self._name} reader")
+                tasks.create_task(self._write(), name=f"{self._name} writer")
+                tasks.create_task(self._tick(), name=f"{self._name} clock")
+        except* ConnectionOver as group:
+            over = group.exceptions[0]
+        except* Exception as group:
+            over = await self._fail(group)
+        finally:
+            for number in list(self._contexts):
+                self._end_context(number, "connection over")
+            await self._close(over)
+
+    def shut_down(self, message: str) -> None:
+        """The server ends."""
+        self._act(self._session.shut_down(message))
+        self._wake.set()
+
+    # Reader ---------------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            self._heard_at, self._pinged_at = self._clock(), None
+            self._act(self._events(message))
+            self._wake.set()
+            if self._session.waiting_frames > self._settings.waiting_frames:
+                self._drained.clear()
+                await self._drained.wait()
+            await asyncio.sleep(0)  # a client that sends without pause must not keep others from their turn
+
+    def _events(self, message: WSMessage) -> list[Event]:
+        match message.type:
+            case WSMsgType.TEXT:
+                return self._session.receive_text(message.data, self._heard_at)
+            case WSMsgType.BINARY:
+                return self._session.receive_binary(self._heard_at)
+            case WSMsgType.PING:
+                self._controls.append((message.data, WSMsgType.PONG))
+                return []
+            case WSMsgType.PONG:
+                return []
+            case _:
+                raise ConnectionOver("closed by the client")
+
+    def _act(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case ContextOpened(number, name, config):
+                    self._open_context(number, name, config)
+                case TextReceived(number, text):
+                    self._contexts[number].pipeline.push(text)
+                case FlushRequested(number):
+                    self._contexts[number].pipeline.flush()
+                case InputEnded(number, reason):
+                    self._contexts[number].pipeline.end(reason)
+                case ContextCancelled(number):
+                    self._end_context(number, "cancelled")
+
+    # Contexts -------------------------------------------------------------------------------------------------------
+
+    def _open_context(self, number: int, name: str, config: SessionConfig) -> None:
+        around = Surroundings(
+            engine=self._service.engine,
+            admission=self._service.admission,
+            clock=self._clock,
+            put=lambda item: self._outbox.put(number, item),
+            text_taken=lambda characters: self._session.text_taken(number, characters),
+            dry_at=lambda: self._playback.dry_at(self._outbox.seconds, self._clock()),
+        )
+        seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed
+        pipeline = ContextPipeline(config, self._language(config), seed, around)
+        self._outbox.open(number, pipeline.grant)
+        task = self._tasks.create_task(self._run_context(number, pipeline), name=f"{self._name} context {number}")
+        self._contexts[number] = OpenContext(name, pipeline, task)
+
+    def _language(self, config: SessionConfig) -> str:
+        """By whose rules the text is cut: the hint, else the voice's language, else English."""
+        voices = {voice.name: voice.language for voice in self._service.engine.info.voices}
+        return config.language or voices.get(config.voice) or "en"
+
+    async def _run_context(self, number: int, pipeline: ContextPipeline) -> None:
+        try:
+            await pipeline.run()
+        except Exception as exception:
+            error = client_error(exception)
+            log.warning("context failed connection=%s context=%d code=%s", self._name, number, error.code)
+            failure = Failure(error, self._settings.retry_after_ms)
+            if self._outbox.is_empty(number):
+                self._say(number, failure)
+                self._wake.set()
+            else:
+                self._outbox.put(number, failure)
+
+    def _say(self, number: int, item: Item) -> None:
+        """Tell the session that an item is sent."""
+        now = self._clock()
+        item.say(self._session, number, now)
+        if item.seconds:
+            self._playback.sent(item.seconds, now)
+        if item.ends:
+            self._end_context(number, type(item).__name__.lower())
+
+    def _end_context(self, number: int, how: str) -> None:
+        """The one place where a context ends, whatever the cause: its streams, its task and its audio go."""
+        context = self._contexts.pop(number)
+        context.pipeline.stop()
+        context.task.cancel()
+        self._outbox.close(number)
+        tally = context.pipeline.tally
+        log.info(
+            "context ended connection=%s context=%s how=%s characters=%d frames=%d metrics=%s",
+            self._name, context.name, how, tally.characters, tally.frames, tally.metrics(),
+        )  # fmt: skip
+
+    # Writer ---------------------------------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        """Pings, then messages, then the next piece of audio: one at a time, so that the former never wait for long."""
+        while True:
+            while self._controls:
+                await self._send(*self._controls.popleft())
+            await self._send_frames()
+            if self._session.waiting_frames <= self._settings.waiting_frames // 2:
+                self._drained.set()
+            if self._controls or self._session.waiting_frames:
+                continue
+            if self._session.closing:
+                raise ConnectionOver("closed by the server")
+            if not self._say_next():
+                self._wake.clear()
+                await self._wake.wait()
+
+    async def _send_frames(self) -> None:
+        for frame in self._session.take_frames():
+            await self._send(frame.data, WSMsgType.BINARY if frame.binary else WSMsgType.TEXT)
+
+    def _say_next(self) -> bool:
+        """Move the next item of the context whose turn it is; False if there is none."""
+        front = self._session.front
+        item = None if front is None else self._outbox.take(front)
+        if item is not None:
+            self._say(front, item)
+        return item is not None
+
+    async def _send(self, data: bytes, kind: WSMsgType) -> None:
+        """Until the socket has taken it."""
+        try:
+            async with asyncio.timeout(self._settings.limits.write_stall_s):
+                await self._socket.send_frame(data, kind)
+        except TimeoutError:
+            raise ConnectionOver(f"{ErrorCode.SLOW_CONSUMER}: the socket took no more", abort=True) from None
+        except ConnectionError:
+            raise ConnectionOver("lost", abort=True) from None
+
+    # Clock ----------------------------------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.tick_s)
+            now = self._clock()
+            self._act(self._session.tick(now))
+            for number in self._session.silent(now):
+                state, position = self._contexts[number].pipeline.progress(number == self._session.front)
+                self._session.progress(number, state, now, position)
+            self._check_life(now)
+            if self._session.waiting_frames or self._controls:
+                self._wake.set()
+
+    def _check_life(self, now: float) -> None:
+        """Ping a silent client; a client that does not answer is gone."""
+        limits = self._settings.limits
+        if self._pinged_at is not None and now - self._pinged_at >= limits.ping_timeout_s:
+            raise ConnectionOver("no answer to a ping", abort=True)
+        if self._pinged_at is None and now - self._heard_at >= limits.ping_interval_s:
+            self._pinged_at = now
+            self._controls.append((b"", WSMsgType.PING))
+
+    # End ------------------------------------------------------------------------------------------------------------
+
+    async def _fail(self, group: BaseExceptionGroup) -> ConnectionOver:
+        """A bug of ours ended the tasks: say so as far as that is possible."""
+        error = client_error(group)
+        self._act(self._session.fail_session(error.code, CloseCode.INTERNAL, "an internal error ended the connection"))
+        try:
+            await self._send_frames()
+        except ConnectionOver as over:
+            return over
+        return ConnectionOver("internal error")
+
+    async def _close(self, over: ConnectionOver) -> None:
+        log.info("connection over connection=%s why=%s", self._name, over)
+        closing = self._session.closing or Closing(CloseCode.INTERNAL, "")
+        if not over.abort:
+            try:
+                async with asyncio.timeout(self._settings.close_s):
+                    await self._socket.close(code=closing.code, message=closing.reason.encode())
+                return
+            except (TimeoutError, ConnectionError):
+                log.info("client does not close connection=%s", self._name)
+        self._transport.abort()

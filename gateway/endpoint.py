@@ -1,0 +1,122 @@
+"""`GET /v1/stream`: from the HTTP request to a running connection, or a refusal before the upgrade."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+from http import HTTPStatus
+
+import orjson
+from aiohttp import web
+
+from gateway.connection import Connection
+from gateway.origin import OriginPolicy
+from gateway.service import Service, config_rules, hello
+from protocol.codes import ErrorCode
+from protocol.messages import SUBPROTOCOL
+from protocol.session import ServerSession
+
+log = logging.getLogger(__name__)
+
+
+def refusal(status: HTTPStatus, code: ErrorCode, message: str, retry_after_s: int | None = None) -> web.Response:
+    """An HTTP answer whose JSON body is the wire's `error`."""
+    body = {"type": "error", "code": code, "message": message, "fatal": True}
+    headers = {}
+    if retry_after_s is not None:
+        body["retry_after_ms"] = retry_after_s * 1000
+        headers["Retry-After"] = str(retry_after_s)
+    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json", headers=headers)
+
+
+class StreamEndpoint:
+    """Knows the open connections; `shut_down` ends them."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._origins = OriginPolicy(service.settings.allowed_origins)
+        self._connections: set[Connection] = set()
+        self._all_over = asyncio.Event()
+        self._all_over.set()
+        self._closed = False
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Upgrade and serve one connection to its end."""
+        response = self._refusal(request)
+        if response is not None:
+            return response
+        name, settings = secrets.token_hex(8), self._service.settings
+        websocket = web.WebSocketResponse(
+            protocols=(SUBPROTOCOL,),
+            compress=False,
+            autoping=False,
+            decode_text=False,  # the session tells text that is not UTF-8 in its own words
+            max_msg_size=settings.limits.config_message_bytes,
+            writer_limit=0,  # with the transport's limit below: sending returns when the kernel has taken the message
+            timeout=settings.close_s,
+        )
+        await websocket.prepare(request)
+        _bound_buffers(request.transport, settings.send_buffer_bytes)
+        info = self._service.engine.info
+        session = ServerSession(
+            hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()
+        )
+        log.info("connection open connection=%s peer=%s", name, request.remote)
+        await self._serve(Connection(websocket, request.transport, session, self._service, name))
+        return websocket
+
+    async def shut_down(self) -> None:
+        """End all connections; returns when they are over, or after the time that a client has to answer a close."""
+        self._closed = True
+        for connection in self._connections:
+            connection.shut_down("the server is shutting down")
+        try:
+            async with asyncio.timeout(self._service.settings.close_s):
+                await self._all_over.wait()
+        except TimeoutError:
+            log.warning("connections that do not end: %d", len(self._connections))
+
+    async def _serve(self, connection: Connection) -> None:
+        admission = self._service.admission
+        admission.connections += 1
+        self._connections.add(connection)
+        self._all_over.clear()
+        try:
+            await connection.run()
+        finally:
+            admission.connections -= 1
+            self._connections.discard(connection)
+            if not self._connections:
+                self._all_over.set()
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Why there is no upgrade, None if there is one."""
+        local = request.transport.get_extra_info("sockname") if request.transport else None
+        why = self._origins.refusal(request.headers.get("Origin"), request.host, local[0] if local else "")
+        if why is not None:
+            return refusal(HTTPStatus.FORBIDDEN, ErrorCode.FORBIDDEN_ORIGIN, why)
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
+            response.headers["Upgrade"] = "websocket"
+            return response
+        return self._no_room()
+
+    def _no_room(self) -> web.Response | None:
+        retry_s = max(1, self._service.settings.retry_after_ms // 1000)
+        if self._closed:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.SHUTTING_DOWN, "the server is shutting down", retry_s)
+        if not self._service.engine.ready:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.OVERLOADED, "the model is being loaded", retry_s)
+        if self._service.admission.is_full:
+            message = f"{self._service.settings.limits.connections} connections are open, which is the limit"
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.OVERLOADED, message, retry_s)
+        return None
+
+
+def _bound_buffers(transport: asyncio.Transport, send_buffer_bytes: int) -> None:
+    """Little is on its way at any time, so that a cancel is heard soon and a slow reader is noticed."""
+    transport.set_write_buffer_limits(high=0)
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)

@@ -1,0 +1,37 @@
+"""One table from exception to what the client is told."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from gateway.engine import EngineError
+from protocol.codes import ErrorCode
+
+log = logging.getLogger(__name__)
+
+
+class Overloaded(Exception):
+    """The server has no room for this now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientError:
+    """The terminal `error` of a context.  `retry`: it may work a little later."""
+
+    code: ErrorCode
+    message: str
+    retry: bool = False
+
+
+def client_error(error: BaseException) -> ClientError:
+    """What a client may know of an exception (of a group: of its first); what we did not foresee is logged in full."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, Overloaded):
+        return ClientError(ErrorCode.OVERLOADED, str(error), retry=True)
+    if isinstance(error, EngineError):
+        code = ErrorCode(error.code)
+        return ClientError(code, error.message, retry=code is ErrorCode.OVERLOADED)
+    log.error("unforeseen error", exc_info=error)
+    return ClientError(ErrorCode.INTERNAL, "an internal error ended the context")

@@ -1,0 +1,77 @@
+"""The page, and what monitors ask for: `/`, `/web/…`, `/healthz`, `/readyz`."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+
+import orjson
+from aiohttp import web
+
+from gateway.engine import Engine
+
+_CONTENT_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+_TEXT_TYPES = ("text/html", "text/javascript", "text/css")
+
+
+def add_pages(app: web.Application, root: Path) -> None:
+    """Serve the files below `root`: the types are ours, not the machine's, and nothing is cached."""
+
+    async def index(_: web.Request) -> web.StreamResponse:
+        return _file(root / "index.html")
+
+    async def other(request: web.Request) -> web.StreamResponse:
+        path = (root / request.match_info["path"]).resolve()
+        if not path.is_relative_to(root.resolve()) or not path.is_file() or path.suffix not in _CONTENT_TYPES:
+            raise web.HTTPNotFound
+        return _file(path)
+
+    app.router.add_get("/", index)
+    app.router.add_get("/web/{path:.+}", other)
+
+
+def add_health(app: web.Application, engine: Engine) -> None:
+    """`/healthz`: the process answers; `/readyz`: it can speak, and on which devices."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return _json(HTTPStatus.OK, {"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        if not engine.ready:
+            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting"})
+        return _json(
+            HTTPStatus.OK,
+            {
+                "status": "ready",
+                "model": engine.info.name,
+                "voices": [voice.name for voice in engine.info.voices],
+                "stages": [{"stage_id": stage, "device": device} for stage, device in sorted(engine.devices.items())],
+            },
+        )
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+
+
+def _file(path: Path) -> web.FileResponse:
+    response = web.FileResponse(path)
+    response.content_type = _CONTENT_TYPES[path.suffix]
+    if response.content_type in _TEXT_TYPES:
+        response.charset = "utf-8"
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _json(status: HTTPStatus, value: object) -> web.Response:
+    headers = {"Cache-Control": "no-store"}
+    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)

@@ -1,0 +1,248 @@
+"""One context from text to audio: text is cut into segments, segments are spoken in order, audio goes to the outbox.
+
+Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, `deliver` carries
+the audio of one stream after the other.  So stage 0 never waits for audio to be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from gateway.admission import Admission
+from gateway.audio import SegmentConverter, resampled_length
+from gateway.engine import Engine
+from gateway.segmenter import Segment, Segmenter
+from gateway.utterance import AudioPiece, Ending, FlushPoint, Item, SegmentBegins, Speech, Tally
+from inference.messages import Reference, Sampling, Submit
+from protocol.config import SessionConfig
+
+
+class Mark(Enum):
+    """What stands between segments."""
+
+    FLUSH = auto()
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a pipeline needs of its connection: functions are called in the event loop and never block."""
+
+    engine: Engine
+    admission: Admission
+    clock: Callable[[], float]
+    put: Callable[[Item], None]
+    text_taken: Callable[[int], None]
+    dry_at: Callable[[], float | None]
+
+
+class ContextPipeline:
+    """`language`: by whose rules the text is cut; `seed` is never None."""
+
+    def __init__(self, config: SessionConfig, language: str, seed: int, around: Surroundings) -> None:
+        self._config, self._seed, self._around = config, seed, around
+        self.tally = Tally(config.rate)
+        delay = config.max_buffer_delay_ms
+        self._segmenter = Segmenter(
+            config.split_granularity,
+            max_buffer_delay_s=None if delay is None else delay / 1000,
+            first_needs_sentence=config.voice is None,
+            language=language,
+        )
+        self._work: deque[Segment | Mark] = deque()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._arrived = asyncio.Event()
+        self._spoken: asyncio.Queue[Speech | Mark] = asyncio.Queue()  # bounded by the text and the flushes of a context
+        self._credit = asyncio.Event()
+        self._credit.set()
+        self._speaking: list[Speech] = []  # submitted and not yet delivered, in order
+        self._last: Speech | None = None
+        self._voice: Reference | None = None
+        self._untaken = 0  # characters of segments that were not submitted yet
+        self._submitted = 0
+        self._unspoken = ""  # text without speech, announced with the next segment
+        self._begun = False
+
+    # What the client does -------------------------------------------------------------------------------------------
+
+    def push(self, text: str) -> None:
+        """Append text."""
+        self.tally.characters += len(text)
+        self._add(self._segmenter.push(text, self._around.clock()))
+
+    def flush(self) -> None:
+        """Speak all that is buffered, then tell."""
+        self._add([*self._segmenter.flush(), Mark.FLUSH])
+
+    def end(self, reason: str) -> None:
+        """No more text comes; `reason` as in InputEnded."""
+        self.tally.reasons.add(reason)
+        self._add([*self._segmenter.flush(), Mark.END])
+
+    def grant(self, granted: bool) -> None:
+        """Pause synthesis or let it go on."""
+        if granted:
+            self._credit.set()
+        else:
+            self._credit.clear()
+        for speech in self._speaking:
+            speech.stream.credit(granted)
+            speech.paused |= not granted
+
+    def progress(self, is_front: bool) -> tuple[str, int | None]:
+        """(state, place in the server's queue) for `session.progress`."""
+        if self._speaking and self._speaking[0].stream.started is None:
+            return "queued", self._around.admission.position(self._speaking[0].stream)
+        if not is_front and (self._begun or self._work):
+            return "waiting_turn", None
+        return ("generating" if self._speaking or self._work else "waiting_text"), None
+
+    # From text to audio ---------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until the end of the text has been spoken.  Raises (in a group) what the engine or the admission raises."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = [
+                    tasks.create_task(self._feed(), name="feed"),
+                    tasks.create_task(self._deliver_all(), name="deliver"),
+                ]
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Free all that it holds, now; nothing is put into the outbox any more.  Idempotent."""
+        for task in self._tasks:
+            task.cancel()
+        for speech in self._speaking:
+            speech.stream.cancel()
+            self._around.admission.leave_queue(speech.stream)
+        self._speaking.clear()
+
+    def _add(self, work: list[Segment | Mark]) -> None:
+        self._work.extend(work)
+        self._arrived.set()
+
+    async def _feed(self) -> None:
+        async for work in self._next_work():
+            if isinstance(work, Segment):
+                await self._submit(work)
+            else:
+                self._spoken.put_nowait(work)
+
+    async def _next_work(self) -> AsyncIterator[Segment | Mark]:
+        """Segments and marks as they become ready, up to the end mark."""
+        while True:
+            while self._work:
+                work = self._work.popleft()
+                yield work
+                if work is Mark.END:
+                    return
+            await self._wait_for_text()
+
+    async def _wait_for_text(self) -> None:
+        """Until there is work or the segmenter's delay has run out."""
+        self._arrived.clear()
+        deadline = self._segmenter.deadline
+        timeout = None if deadline is None else max(0.0, deadline - self._around.clock())
+        try:
+            async with asyncio.timeout(timeout):
+                await self._arrived.wait()
+        except TimeoutError:
+            self._add(self._segmenter.expire(self._around.clock()))
+
+    async def _submit(self, segment: Segment) -> None:
+        """Hand a segment to the engine once its turn has come."""
+        self._untaken += len(segment.text)
+        speech = Speech(segment.text, segment.spoken)
+        if speech.spoken:
+            if not await self._is_turn():
+                return
+            self._start(speech)
+            self._around.text_taken(self._untaken)
+            self._untaken = 0
+        self._spoken.put_nowait(speech)
+
+    async def _is_turn(self) -> bool:
+        """Wait until stage 0 has made the segment before, and there is room for more audio.  False: that one failed."""
+        if self._last is None:
+            self._around.admission.check_queue()
+            self.tally.asked_at = self._around.clock()
+        else:
+            await self._last.stream.generated.wait()
+            if self._last.stream.finished is None:
+                return False  # the stream raises it where it is delivered
+        await self._credit.wait()
+        return True
+
+    def _start(self, speech: Speech) -> None:
+        around, config = self._around, self._config
+        speech.submitted_at = around.clock()
+        speech.stream = around.engine.submit(
+            Submit(
+                stream_id=around.engine.next_stream_id(),
+                text=speech.spoken,
+                sampling=Sampling(config.temperature, config.top_k, config.top_p, self._seed, config.max_new_tokens),
+                segment_index=self._submitted,
+                voice=config.voice,
+                reference=self._reference(),
+                initial_chunk_frames=config.initial_codec_chunk_frames,
+                chunk_frames=config.codec_chunk_frames,
+                dry_at=around.dry_at(),
+            )
+        )
+        if self._last is None:
+            around.admission.join_queue(speech.stream)
+        self._last = speech
+        self._speaking.append(speech)
+        self._submitted += 1
+
+    def _reference(self) -> Reference | None:
+        """Without a named voice: the first segment that has sound, so that all later ones are of its voice."""
+        if self._config.voice is None and self._voice is None and self._last is not None:
+            finished = self._last.stream.finished
+            if finished.codes.shape[1]:
+                self._voice = Reference(self._last.spoken, finished.codes)
+        return self._voice
+
+    # From audio to the outbox ---------------------------------------------------------------------------------------
+
+    async def _deliver_all(self) -> None:
+        while (speech := await self._spoken.get()) is not Mark.END:
+            if speech is Mark.FLUSH:
+                self._around.put(FlushPoint())
+            elif speech.stream is None:
+                self._unspoken += speech.text
+            else:
+                await self._deliver(speech)
+        if self._unspoken and self._begun:
+            self._begin(Speech("", ""))
+        self._around.put(Ending(self.tally, self._seed))
+
+    async def _deliver(self, speech: Speech) -> None:
+        """All audio of one segment; a segment without any is announced all the same."""
+        converter = SegmentConverter(self._config.response_format, self._config.rate)
+        begun, samples = False, 0
+        async for chunk in speech.stream:
+            if not begun:
+                self._begin(speech)
+                begun = True
+            if speech.stream.finished is not None:
+                native = speech.stream.finished.codes.shape[1] * self._around.engine.info.frame_samples
+                speech.total = resampled_length(native, self._config.rate)
+            data, count = converter.convert(chunk.samples, chunk.last)
+            samples += count
+            if count:
+                self._around.put(AudioPiece(speech, self.tally, data, count, count / self._config.rate))
+        self.tally.add(speech, samples, self._around.clock())
+        self._speaking.remove(speech)
+
+    def _begin(self, speech: Speech) -> None:
+        """Announce a segment, with the unspeakable text before it."""
+        speech.text, self._unspoken = self._unspoken + speech.text, ""
+        self._around.put(SegmentBegins(speech, first=not self._begun))
+        self._begun = True

@@ -1,0 +1,111 @@
+"""The gateway as a process: HTTP server, engine, and the order in which they begin and end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from gateway import logs
+from gateway.admission import Admission
+from gateway.assets import WEB
+from gateway.endpoint import StreamEndpoint, refusal
+from gateway.engine import Engine, EngineError
+from gateway.options import ServeOptions
+from gateway.pages import add_health, add_pages
+from gateway.service import Service
+from gateway.settings import Settings
+from inference.deploy import DeployConfig, DeployConfigError
+from protocol.codes import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_FAILED_TO_START = 1
+
+
+def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> web.Application:
+    """The HTTP application over an engine, which its caller starts and closes."""
+    app = web.Application(middlewares=[_json_errors])
+    admission = Admission(settings.limits.connections, settings.limits.waiting_contexts)
+    endpoint = StreamEndpoint(Service(engine, admission, settings, clock))
+    app.router.add_get("/v1/stream", endpoint.handle)
+    add_health(app, engine)
+    add_pages(app, WEB)
+
+    async def shut_down(_: web.Application) -> None:
+        await endpoint.shut_down()
+
+    app.on_shutdown.append(shut_down)
+    return app
+
+
+def settings_from(deploy: DeployConfig) -> Settings:
+    """The deploy config's defaults of a request."""
+    connector = deploy.connector
+    return Settings(
+        sampling=deploy.ar.sampling,
+        initial_chunk_frames=connector.initial_chunk_frames,
+        chunk_frames=connector.chunk_frames,
+    )
+
+
+def serve(options: ServeOptions) -> int:
+    """Run until SIGINT or SIGTERM; returns the exit status."""
+    logs.configure(options.log_level)
+    try:
+        return asyncio.run(_serve(options))
+    except (DeployConfigError, EngineError, OSError) as error:
+        log.error("cannot start: %s", error)
+        return _FAILED_TO_START
+
+
+async def _serve(options: ServeOptions) -> int:
+    """Listen at once, speak when the engine can.  The end: connections, then the listener, then the engine."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    engine = Engine(options.model, options.deploy_config, options.device, options.log_level)
+    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None, handle_signals=False)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, options.host, options.port).start()
+        await _run_engine(engine, f"http://{_shown(options.host)}:{runner.addresses[0][1]}", stop)
+    finally:
+        await runner.cleanup()
+        await engine.close()
+    return 0
+
+
+async def _run_engine(engine: Engine, address: str, stop: asyncio.Event) -> None:
+    """Start it, say so, and wait for the end; a signal also ends a start that is under way."""
+    starting = asyncio.create_task(engine.start(), name="engine start")
+    stopping = asyncio.create_task(stop.wait(), name="stop signal")
+    try:
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            print(f"ready {address}", flush=True)
+            await stopping
+    finally:
+        starting.cancel()
+        stopping.cancel()
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+@web.middleware
+async def _json_errors(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """A path that does not exist is told in the same form as all refusals."""
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        return refusal(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}")

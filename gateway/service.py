@@ -1,0 +1,47 @@
+"""What all connections share, and how the server introduces itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.admission import Admission
+from gateway.engine import Engine
+from gateway.languages import LANGUAGES
+from gateway.settings import Settings
+from inference.messages import ModelInfo
+from protocol.config import ConfigRules, SessionConfig
+from protocol.messages import Hello, Voice
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """`clock`: seconds, of CLOCK_MONOTONIC as the engine's, unless a test turns it."""
+
+    engine: Engine
+    admission: Admission
+    settings: Settings
+    clock: Callable[[], float]
+
+
+def hello(info: ModelInfo, settings: Settings, session_id: str) -> Hello:
+    """What `session.ready` says of the model."""
+    voices = tuple(Voice(voice.name, voice.language, voice.description) for voice in info.voices)
+    return Hello(session_id, info.name, voices, info.sample_rate, info.frame_samples, settings.prebuffer_ms)
+
+
+def config_rules(info: ModelInfo, settings: Settings) -> ConfigRules:
+    """What a client may ask for: defaults of the deploy config, the first voice, the checkpoint's limits."""
+    sampling = settings.sampling
+    defaults = SessionConfig(
+        voice=info.voices[0].name if info.voices else None,
+        seed=sampling.seed,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        max_new_tokens=sampling.max_new_tokens,
+        initial_codec_chunk_frames=settings.initial_chunk_frames,
+        codec_chunk_frames=settings.chunk_frames,
+    )
+    languages = {voice.language for voice in info.voices} | set(LANGUAGES)
+    return ConfigRules(defaults, tuple(voice.name for voice in info.voices), tuple(sorted(languages)), info.max_seq_len)

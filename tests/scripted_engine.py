@@ -1,0 +1,170 @@
+"""An engine without a model: it speaks a known waveform through the real streams and messages."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from gateway.engine import EngineError, EngineStream
+from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, Started, Submit, VoiceInfo
+
+FRAME_SAMPLES = 2048
+INFO = ModelInfo(
+    name="scripted",
+    sample_rate=44100,
+    frame_samples=FRAME_SAMPLES,
+    num_codebooks=10,
+    max_seq_len=2048,
+    voices=(VoiceInfo("ada", "en", "calm"), VoiceInfo("bo", "de", "bright")),
+)
+
+
+def ramp(first: int, count: int) -> np.ndarray:
+    """Samples that tell their position: exact in 16 bits, and never repeated within 20,000."""
+    return ((np.arange(first, first + count) % 20000 - 10000) / 32767).astype(np.float32)
+
+
+def frames_for(text: str) -> int:
+    """How many frames the text lasts: two a character."""
+    return 2 * len(text)
+
+
+class ScriptedEngine:
+    """Has the interface of `Engine`.
+
+    `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks that
+    still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
+    `submitted`, `cancelled`, `credits` keep what was asked; `live` are the streams that are being spoken.
+    """
+
+    def __init__(
+        self,
+        speed: float | None = None,
+        waveform: Callable[[int, int], np.ndarray] = ramp,
+        frames: Callable[[str], int] = frames_for,
+        fail: dict[str, tuple[int, str]] | None = None,
+    ) -> None:
+        self.info, self.ready, self.devices = INFO, True, {0: "cpu", 1: "cpu"}
+        self.gate, self.chunk_gate = asyncio.Event(), asyncio.Event()
+        self.gate.set()
+        self.chunk_gate.set()
+        self.submitted: list[Submit] = []
+        self.cancelled: list[int] = []
+        self.credits: list[tuple[int, bool]] = []
+        self.changed = asyncio.Condition()
+        self._speed, self._waveform, self._frames, self._fail = speed, waveform, frames, fail or {}
+        self._ids = itertools.count(1)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._streams: dict[int, EngineStream] = {}
+        self._notifying: set[asyncio.Task[None]] = set()
+        self._credit: dict[int, asyncio.Event] = {}
+
+    @property
+    def live(self) -> set[int]:
+        """Ids of the streams that are being spoken."""
+        return set(self._tasks)
+
+    async def start(self) -> None:
+        """It is ready from the beginning."""
+
+    async def close(self) -> None:
+        """End all streams."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until `condition` holds; it is looked at whenever something was asked of the engine or has ended."""
+        async with asyncio.timeout(10), self.changed:
+            await self.changed.wait_for(condition)
+
+    def next_stream_id(self) -> int:
+        return next(self._ids)
+
+    def submit(self, request: Submit) -> EngineStream:
+        if not self.ready:
+            raise EngineError("engine_failed", "the engine is starting, ask again in a moment")
+        stream = EngineStream(self, request)
+        self.submitted.append(request)
+        self._streams[request.stream_id] = stream
+        self._credit[request.stream_id] = asyncio.Event()
+        self._credit[request.stream_id].set()
+        self._tasks[request.stream_id] = asyncio.create_task(self._speak(stream, request))
+        self._tell()
+        return stream
+
+    def send(self, stage_id: int, message: object) -> None:
+        """What a stream tells the stages."""
+        match message:
+            case Cancel(stream_id) if stage_id == 0:
+                self.cancelled.append(stream_id)
+            case Credit(stream_id, granted):
+                self.credits.append((stream_id, granted))
+                if stream_id in self._credit:
+                    self._credit[stream_id].set() if granted else self._credit[stream_id].clear()
+        self._tell()
+
+    def forget(self, stream: EngineStream) -> bool:
+        """Drop a stream -> whether it was still there."""
+        task = self._tasks.pop(stream.request.stream_id, None)
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    def fail_all(self, reason: str) -> None:
+        """As when a stage dies: every stream fails."""
+        self.ready = False
+        for stream_id, task in list(self._tasks.items()):
+            task.cancel()
+            self._streams[stream_id].deliver(EngineError("engine_failed", reason))
+
+    async def _speak(self, stream: EngineStream, request: Submit) -> None:
+        try:
+            await self.gate.wait()
+            stream.deliver(Started(request.stream_id, text_tokens=len(request.text), queue_s=0.0))
+            await self._make(stream, request)
+        finally:
+            self._tasks.pop(request.stream_id, None)
+            self._tell()
+
+    async def _make(self, stream: EngineStream, request: Submit) -> None:
+        total = min(self._frames(request.text), request.sampling.max_new_tokens)
+        reason = "max_length" if total < self._frames(request.text) else "done"
+        chunks_left, code = self._fail.get(request.text, (None, ""))
+        first = 0
+        for number, size in enumerate(_sizes(total, request)):
+            if number == chunks_left:
+                stream.deliver(EngineError(code, "scripted to fail"))
+                return
+            if number:
+                await self.chunk_gate.wait()
+            await self._credit[request.stream_id].wait()
+            await asyncio.sleep(size / self._speed if self._speed else 0)
+            last = first + size == total
+            if last:
+                codes = np.full((INFO.num_codebooks, total), request.stream_id, np.uint16)
+                stream.deliver(Finished(request.stream_id, reason, codes))
+            samples = self._waveform(first * FRAME_SAMPLES, size * FRAME_SAMPLES)
+            stream.deliver(AudioChunk(request.stream_id, first, samples, last))
+            first += size
+
+    def _tell(self) -> None:
+        """Wake those who wait in `until`."""
+
+        async def notify() -> None:
+            async with self.changed:
+                self.changed.notify_all()
+
+        task = asyncio.create_task(notify())
+        self._notifying.add(task)
+        task.add_done_callback(self._notifying.discard)
+
+
+def _sizes(total: int, request: Submit) -> list[int]:
+    """Frames of each chunk: the initial ones, full ones, the rest; one empty chunk if there is nothing."""
+    sizes = [min(request.initial_chunk_frames, total)]
+    while sum(sizes) < total:
+        sizes.append(min(request.chunk_frames, total - sum(sizes)))
+    return sizes
