@@ -157,6 +157,7 @@ class ARStage:
         try:
             reference = self._reference(request)
             prompt = self._prompts.build(request.text, reference)
+            self._runner.check_length(prompt.packed)
             length = self._prefix(slot, request.voice, prompt.packed[:, : prompt.prefix])
             stream.sequence = self._runner.sequence(slot, prompt.packed, length, request.sampling, request.segment_index)
         except Exception as error:

@@ -19,10 +19,10 @@ class FrameNoise:
         self.size = 2 * semantic + self.fast_draws * codebook_size
 
     def draw(self, seed: int, segment_index: int, step: int) -> np.ndarray:
-        """Exponential variates float32 [size]: minus the logarithm of a uniform number in (0, 1]."""
+        """Exponential variates float32 [size]: minus the logarithm of a uniform number."""
         bits = np.random.Philox(key=np.array([seed, segment_index], dtype=np.uint64), counter=[0, 0, 0, step])
         uniform = np.random.Generator(bits).random(self.size, dtype=np.float32)
-        return -np.log1p(-uniform)
+        return np.maximum(-np.log1p(-uniform), np.finfo(np.float32).tiny)  # its logarithm must be finite
 
     def split(self, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """[B, size] -> normal [B, semantic], high [B, semantic], fast [B, fast_draws, codebook_size]."""

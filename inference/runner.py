@@ -74,12 +74,16 @@ class ARRunner:
 
     def sequence(self, slot: int, packed: np.ndarray, length: int, sampling: Sampling, segment_index: int) -> Sequence:
         """Prefill what of `packed` [Q + 1, P] the slot does not hold yet (`length` positions), all but the last column,
-        which is the first step's input.  Raises ValueError if no frame would fit behind it."""
-        if packed.shape[1] >= self.max_len:
-            raise ValueError(f"the prompt takes {packed.shape[1]} of {self.max_len} positions, which leaves none to speak")
+        which is the first step's input."""
+        self.check_length(packed)
         self.prefill(slot, packed[:, length:-1], length)
         window = np.full(self.model.config.ras_window_size, -1, dtype=np.int64)
         return Sequence(slot, packed.shape[1] - 1, packed[:, -1], sampling, segment_index, window)
+
+    def check_length(self, packed: np.ndarray) -> None:
+        """Raises ValueError if no frame would fit behind the prompt `packed` [Q + 1, P]."""
+        if packed.shape[1] >= self.max_len:
+            raise ValueError(f"the prompt takes {packed.shape[1]} of {self.max_len} positions, which leaves none to speak")
 
     @torch.inference_mode()
     def prefill(self, slot: int, packed: np.ndarray, start: int) -> None:

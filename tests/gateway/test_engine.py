@@ -1,0 +1,241 @@
+"""The real stages in their processes, on a small checkpoint with random weights."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from checkpoints import write_checkpoint
+from parity import DATA
+
+from gateway.engine import Engine, EngineError, EngineStream
+from inference.checkpoint import Checkpoint
+from inference.generate import generate
+from inference.messages import Reference, Sampling, Submit
+from inference.runner import ARRunner
+
+TEXT = "hello world this is a small test"
+PUBLISHED = DATA / "seed_deploy.yaml"
+OURS = Path(__file__).parents[2] / "deploy" / "audio8_tts.yaml"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+
+
+@pytest.fixture
+def engine(directory, tmp_path):
+    """A function that makes an engine from a deploy file with changes; every stream runs to its `max_new_tokens`."""
+
+    def make(deploy: Path = PUBLISHED, **changes) -> Engine:
+        values = yaml.safe_load(deploy.read_text())
+        values["ignore_eos"] = True
+        for path, value in changes.items():
+            target = values
+            *parents, key = path.split("__")
+            for parent in parents:
+                target = target[int(parent) if parent.isdecimal() else parent]
+            target[key] = value
+        file = tmp_path / "deploy.yaml"
+        file.write_text(yaml.safe_dump(values))
+        return Engine(str(directory), file, "cpu", "warning")
+
+    return make
+
+
+def submit(engine: Engine, frames: int, seed: int = 1, voice: str | None = "ada", **more) -> EngineStream:
+    sampling = Sampling(seed=seed, max_new_tokens=frames)
+    return engine.submit(Submit(engine.next_stream_id(), TEXT, sampling, voice=voice, **more))
+
+
+async def heard(stream: EngineStream) -> tuple[list[int], np.ndarray]:
+    """Frames of each chunk that had any, and all samples."""
+    chunks = [chunk async for chunk in stream]
+    assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    sizes = [len(chunk.samples) // 2048 for chunk in chunks]
+    assert [chunk.first_frame for chunk in chunks] == [sum(sizes[:i]) for i in range(len(sizes))]
+    return [size for size in sizes if size], np.concatenate([chunk.samples for chunk in chunks])
+
+
+def offline(directory: Path, frames: int, seed: int, voice: str | None = "ada") -> tuple[np.ndarray, np.ndarray]:
+    """Codes and samples without any stage: generated alone, decoded whole."""
+    checkpoint = Checkpoint.open(str(directory))
+    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=4, slots=1, ignore_eos=True)
+    reference = checkpoint.voices()[voice].reference if voice else None
+    packed = checkpoint.prompt_builder().build(TEXT, reference).packed
+    codes = generate(runner, [packed], [Sampling(seed=seed, max_new_tokens=frames)])[0]
+    with torch.inference_mode():
+        whole = checkpoint.load_codec("float32").decode(torch.from_numpy(codes.astype(np.int64))[None])
+    return codes, whole[0].numpy()
+
+
+@pytest.mark.parametrize("placement", ["processes", "threads"])
+async def test_the_engine_speaks_what_offline_generation_makes(engine, directory, placement):
+    stateful = {"connectors__connector_of_shared_memory__extra__codec_decode": "stateful"}
+    spoken = engine(stage_placement=placement, **stateful)
+    await spoken.start()
+    try:
+        streams = [submit(spoken, frames, seed, voice) for frames, seed, voice in CASES]
+        results = await asyncio.gather(*map(heard, streams))
+    finally:
+        await spoken.close()
+    for (frames, seed, voice), stream, (sizes, samples) in zip(CASES, streams, results, strict=True):
+        codes, whole = offline(directory, frames, seed, voice)
+        np.testing.assert_array_equal(stream.finished.codes, codes)
+        np.testing.assert_allclose(samples, whole, atol=2e-5)
+        assert stream.finished.reason == "max_length"
+        assert sizes == fixed(frames)
+
+
+CASES = [(1, 1, "ada"), (4, 2, "bert"), (29, 3, None), (60, 4, "ada"), (54, 5, "ada"), (3, 6, "bert")]
+
+
+def fixed(frames: int) -> list[int]:
+    sizes = [min(4, frames)]
+    while sum(sizes) < frames:
+        sizes.append(min(25, frames - sum(sizes)))
+    return sizes
+
+
+async def test_the_published_file_means_windows(engine, directory):
+    spoken = engine()
+    await spoken.start()
+    try:
+        sizes, samples = await heard(submit(spoken, 29, 1))
+    finally:
+        await spoken.close()
+    assert sizes == [4, 25]
+    _, whole = offline(directory, 29, 1)
+    np.testing.assert_allclose(samples, whole, atol=2e-5)  # the window still reaches frame 0
+
+
+async def test_whole_decode_at_the_end(engine, directory):
+    spoken = engine(async_chunk=False)
+    await spoken.start()
+    try:
+        sizes, samples = await heard(submit(spoken, 40, 1))
+    finally:
+        await spoken.close()
+    assert sizes == [40]
+    np.testing.assert_allclose(samples, offline(directory, 40, 1)[1], atol=2e-5)
+
+
+async def test_adaptive_chunks_start_with_four(engine, directory):
+    spoken = engine(OURS)
+    await spoken.start()
+    try:
+        results = await asyncio.gather(*(heard(submit(spoken, 60, seed)) for seed in range(8)))
+    finally:
+        await spoken.close()
+    for seed, (sizes, samples) in enumerate(results):
+        assert sizes[0] == 4 and sum(sizes) == 60 and max(sizes) <= 25
+        np.testing.assert_allclose(samples, offline(directory, 60, seed)[1], atol=2e-5)
+
+
+async def test_more_listeners_than_rows_all_speak(engine):
+    spoken = engine(stages__0__max_num_streams=6)
+    await spoken.start()
+    try:
+        results = await asyncio.gather(*(heard(submit(spoken, 30, seed)) for seed in range(14)))
+    finally:
+        await spoken.close()
+    assert all(sizes == [4, 25, 1] for sizes, _ in results)
+
+
+async def test_a_cancelled_stream_is_silent_and_leaves_the_others_alone(engine, directory):
+    spoken = engine(connectors__connector_of_shared_memory__extra__codec_decode="stateful")
+    await spoken.start()
+    try:
+        kept, dropped = submit(spoken, 80, 1), submit(spoken, 800, 2)
+        chunks = aiter(dropped)
+        await anext(chunks)
+        dropped.cancel()
+        dropped.cancel()
+        assert [chunk async for chunk in chunks] == []
+        _, samples = await heard(kept)
+        after, _ = await heard(submit(spoken, 4, 3))
+    finally:
+        await spoken.close()
+    np.testing.assert_allclose(samples, offline(directory, 80, 1)[1], atol=2e-5)
+    assert after == [4]
+
+
+async def test_a_paused_stream_waits_and_loses_nothing(engine, directory):
+    spoken = engine(connectors__connector_of_shared_memory__extra__codec_decode="stateful")
+    await spoken.start()
+    try:
+        paused = submit(spoken, 120, 1)
+        chunks = aiter(paused)
+        samples = [(await anext(chunks)).samples]
+        paused.credit(False)
+        for seed in range(3):  # these come and go meanwhile
+            await heard(submit(spoken, 30, seed))
+        assert not paused.generated.is_set()
+        paused.credit(True)
+        samples += [chunk.samples async for chunk in chunks]
+    finally:
+        await spoken.close()
+    np.testing.assert_allclose(np.concatenate(samples), offline(directory, 120, 1)[1], atol=2e-5)
+
+
+async def test_speech_goes_on_in_the_voice_of_what_was_said(engine):
+    spoken = engine()
+    await spoken.start()
+    try:
+        first = submit(spoken, 20, voice=None)
+        await heard(first)
+        reference = Reference(TEXT, first.finished.codes)
+        second = submit(spoken, 20, voice=None, reference=reference, segment_index=1)
+        sizes, _ = await heard(second)
+    finally:
+        await spoken.close()
+    assert sizes == [4, 16]
+
+
+async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine):
+    spoken = engine()
+    await spoken.start()
+    try:
+        codes = np.zeros((10, 2100), dtype=np.uint16)
+        with pytest.raises(EngineError, match="of 2048 positions") as error:
+            await heard(submit(spoken, 20, voice=None, reference=Reference("x", codes)))
+        assert error.value.code == "engine_failed"
+        assert (await heard(submit(spoken, 4)))[0] == [4]
+    finally:
+        await spoken.close()
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+async def test_a_killed_stage_fails_its_streams_and_comes_back(engine, stage):
+    spoken = engine()
+    await spoken.start()
+    try:
+        stream = submit(spoken, 1500)
+        chunks = aiter(stream)
+        await anext(chunks)
+        os.kill(spoken._workers[stage].process.pid, signal.SIGKILL)
+        with pytest.raises(EngineError) as error:
+            async for _ in chunks:
+                pass
+        assert error.value.code == "engine_failed" and not spoken.ready
+        with pytest.raises(EngineError):
+            submit(spoken, 4)
+        async with asyncio.timeout(60):
+            await spoken._ready.wait()
+        assert (await heard(submit(spoken, 4)))[0] == [4] and spoken.restarts == 1
+    finally:
+        await spoken.close()
+
+
+async def test_a_stage_that_cannot_start_says_why(directory, engine):
+    with pytest.raises(EngineError, match="gpu_memory_utilization.*is needed"):
+        await engine(stages__0__gpu_memory_utilization=1e-9).start()
+    with pytest.raises(EngineError, match="max_model_len: the checkpoint's max_seq_len is 2048, got 4096"):
+        await engine(stages__0__max_model_len=4096, stages__0__max_num_batched_tokens=4096).start()
