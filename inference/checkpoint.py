@@ -68,19 +68,16 @@ class Checkpoint:
 
     def load_dual_ar(self, dtype: torch.dtype | str, device: torch.device | str = "cpu") -> DualAR:
         """The language model in `dtype` ("float32", "bfloat16", "float16"), ready for inference."""
-        with torch.device("cpu"):
-            model = DualAR(self.config)
+        model = DualAR(self.config).to(_DTYPES.get(dtype, dtype))
         _fill(model, _language_tensors(self.directory), "model.safetensors")
-        model = model.to(device=device, dtype=_DTYPES.get(dtype, dtype)).eval().requires_grad_(False)
-        model.freeze_head()
-        return model
+        return model.to(device).freeze()
 
     def load_codec(self, dtype: torch.dtype | str, device: torch.device | str = "cpu") -> Codec:
         """The codec in `dtype`, weight norm folded."""
-        model = Codec(self.config)
+        model = Codec(self.config).to(_DTYPES.get(dtype, dtype))
         name, tensors = _codec_tensors(self.directory, self.config.codec_filename)
         _fill(model, fold_weight_norm(tensors), name)
-        return model.to(device=device, dtype=_DTYPES.get(dtype, dtype)).eval().requires_grad_(False)
+        return model.to(device).eval().requires_grad_(False)
 
     def voices(self) -> dict[str, Voice]:
         """The named voices, by name; the first is the default."""
@@ -173,7 +170,7 @@ def _fill(model: nn.Module, tensors: dict[str, Tensor], file: str) -> None:
     ]
     if faults:
         raise CheckpointError(f"{file}: " + "; ".join(faults))
-    model.load_state_dict({key: value.float() for key, value in tensors.items()})
+    model.load_state_dict(tensors)
 
 
 def _voice(file: Path) -> tuple[Voice, bool]:

@@ -96,13 +96,24 @@ class DualAR(nn.Module):
 
     @property
     def semantic_head(self) -> Tensor:
-        """Rows of the tied head that can be chosen, [S + 1, C]; gathered once for inference by `freeze_head`."""
+        """Rows of the tied head that can be chosen, [S + 1, C]."""
         frozen = getattr(self, "_semantic_head", None)
         return self.embeddings.weight[self.allowed_ids] if frozen is None else frozen
 
-    def freeze_head(self) -> None:
-        """Gather the head's rows once.  After this the embeddings must not change any more."""
-        self._semantic_head = self.embeddings.weight.detach()[self.allowed_ids].contiguous()
+    def freeze(self) -> DualAR:
+        """Lay the weights out for inference; after this they must not change any more.
+
+        The head's rows are gathered once.  On a CPU the matrices of linear layers are stored input-major: products with
+        the few rows of a step take a fifth less time then.
+        """
+        self.eval().requires_grad_(False)
+        self._semantic_head = self.embeddings.weight[self.allowed_ids].contiguous()
+        if self._semantic_head.device.type == "cpu":
+            self._semantic_head = _input_major(self._semantic_head)
+            for module in self.modules():
+                if isinstance(module, nn.Linear):
+                    module.weight.data = _input_major(module.weight.data)
+        return self
 
     def fast_input(self, hidden: Tensor) -> Tensor:
         """Slow hidden [..., C] before the final norm -> the fast AR's position 0, [..., fast_dim]."""
@@ -113,3 +124,8 @@ class DualAR(nn.Module):
         positions = torch.arange(first, first + x.shape[1], device=x.device)[None]
         turns = turns_at(self.fast_rope, positions)
         return self.fast_output(self.fast_norm(run_blocks(self.fast_layers, x, turns, attend)))
+
+
+def _input_major(weight: Tensor) -> Tensor:
+    """The same matrix [O, I] with its columns contiguous."""
+    return weight.t().contiguous().t()

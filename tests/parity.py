@@ -39,9 +39,7 @@ def filled(model: nn.Module) -> nn.Module:
 @cache
 def tiny_model(which: str, **changes) -> DualAR:
     """The tiny dual-AR model with synthetic weights."""
-    model = filled(DualAR(tiny_config(which, **changes)))
-    model.freeze_head()
-    return model
+    return filled(DualAR(tiny_config(which, **changes))).freeze()
 
 
 def codec_state() -> dict[str, torch.Tensor]:
