@@ -1,0 +1,103 @@
+"""The whole recipe on one machine: workers speak, language model and decoder (then the encoder) learn side by side.
+
+Run it again on the same folder to go on: trainings resume from their states and workers go on to other passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from inference.training.widths import write_config
+
+
+class Plan:
+    """The processes of one run; each writes its log to a file of its own."""
+
+    def __init__(self, folder: Path, codes: Path, run: int, seconds: float):
+        self.folder, self.codes, self.run, self.end = folder, codes, run, time.monotonic() + seconds
+        self.checkpoint, self.shards, self.logs = folder / "checkpoint", folder / "shards", folder / "logs"
+        for path in (self.shards, self.logs):
+            path.mkdir(parents=True, exist_ok=True)
+        self._running: dict[str, subprocess.Popen] = {}
+
+    @property
+    def left_s(self) -> float:
+        """Seconds to the end of the run."""
+        return self.end - time.monotonic()
+
+    def start(self, name: str, module: str, *arguments: object) -> None:
+        """Start `python -m inference.training.<module>`."""
+        command = [sys.executable, "-u", "-m", f"inference.training.{module}", *map(str, arguments)]
+        with open(self.logs / f"{name}.{self.run}.log", "w") as log:
+            self._running[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def start_workers(self, count: int, seconds: float, audio_hours: float) -> None:
+        """The teacher's workers, on passes that no other run has used."""
+        for worker in range(count):
+            self.start(
+                f"worker{worker:02d}", "teacher", self.shards, "--codes", self.codes, "--worker", worker,
+                "--workers", count, "--first-pass", 50 * self.run, "--seconds", seconds,
+                "--audio-seconds", audio_hours * 3600 / count,
+            )  # fmt: skip
+
+    def finish(self) -> bool:
+        """Wait for all; say which failed."""
+        good = True
+        for name, process in self._running.items():
+            if process.wait() != 0:
+                good = False
+                print(f"{name} failed:\n" + (self.logs / f"{name}.{self.run}.log").read_text()[-3000:], flush=True)
+        self._running.clear()
+        return good
+
+
+def main() -> None:
+    """Run the recipe for some seconds and write the checkpoint."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path, help="where data, states and the checkpoint go")
+    parser.add_argument("codes", type=Path)
+    parser.add_argument("--run", type=int, default=0, help="number of this run on the folder")
+    parser.add_argument("--seconds", type=float, default=560.0, help="seconds of this run, the checkpoint included")
+    parser.add_argument("--planned-seconds", type=float, default=1060.0, help="seconds of training over all runs")
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--audio-hours", type=float, default=6.0)
+    parser.add_argument("--alone-seconds", type=float, default=150.0)
+    parser.add_argument("--encoder-seconds", type=float, default=0.0, help="train the encoder in the last seconds")
+    parser.add_argument("--language", nargs=argparse.REMAINDER, default=[], help="more arguments of language.py")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--crops", type=int, default=32)
+    arguments = parser.parse_args()
+    plan = Plan(arguments.folder, arguments.codes, arguments.run, arguments.seconds)
+    write_config(plan.checkpoint, arguments.tiny)
+    closing_s = 25.0
+    training_s = plan.left_s - closing_s
+    plan.start_workers(arguments.workers, training_s - 5, 0.0 if arguments.run else arguments.audio_hours)
+    plan.start(
+        "language", "language", plan.checkpoint, plan.shards, arguments.folder / "language.pt",
+        "--seconds", training_s, "--planned-seconds", arguments.planned_seconds, *arguments.language,
+    )  # fmt: skip
+    plan.start(
+        "vocoder", "vocoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "vocoder.pt",
+        "--seconds", training_s, "--planned-seconds", arguments.planned_seconds, "--hours", arguments.audio_hours,
+        "--alone-seconds", arguments.alone_seconds, "--crops", arguments.crops,
+    )  # fmt: skip
+    if arguments.encoder_seconds:
+        time.sleep(max(0.0, training_s - arguments.encoder_seconds))
+        plan.start(
+            "encoder", "encoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "encoder.pt",
+            "--seconds", arguments.encoder_seconds,
+        )  # fmt: skip
+    good = plan.finish()
+    plan.start("assemble", "assemble", plan.checkpoint, plan.codes, arguments.folder)
+    good = plan.finish() and good
+    shutil.make_archive(str(arguments.folder / "logs"), "gztar", plan.logs)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
