@@ -133,13 +133,18 @@ class Connection:
             clock=self._clock,
             put=lambda item: self._outbox.put(number, item),
             text_taken=lambda characters: self._session.text_taken(number, characters),
-            dry_at=lambda: self._playback.dry_at(self._outbox.seconds, self._clock()),
+            dry_at=lambda: self._dry_at(number),
         )
         seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed
         pipeline = ContextPipeline(config, self._language(config), seed, around)
         self._outbox.open(number, pipeline.grant)
         task = self._tasks.create_task(self._run_context(number, pipeline), name=f"{self._name} context {number}")
         self._contexts[number] = OpenContext(name, pipeline, task)
+
+    def _dry_at(self, number: int) -> float | None:
+        """When a new stream of the context will be missed: after all that waits, and what is made for earlier contexts."""
+        earlier = sum(context.pipeline.expected_s for other, context in self._contexts.items() if other < number)
+        return self._playback.dry_at(self._outbox.seconds + earlier, self._clock())
 
     def _language(self, config: SessionConfig) -> str:
         """By whose rules the text is cut: the hint, else the voice's language, else English."""
@@ -166,7 +171,7 @@ class Connection:
         if item.seconds:
             self._playback.sent(item.seconds, now)
         if item.ends:
-            self._end_context(number, type(item).__name__.lower())
+            self._end_context(number, item.ends)
 
     def _end_context(self, number: int, how: str) -> None:
         """The one place where a context ends, whatever the cause: its streams, its task and its audio go."""

@@ -19,6 +19,7 @@ from gateway.segmenter import Segment, Segmenter
 from gateway.utterance import AudioPiece, Ending, FlushPoint, Item, SegmentBegins, Speech, Tally
 from inference.messages import Reference, Sampling, Submit
 from protocol.config import SessionConfig
+from protocol.record import SECONDS_PER_CHARACTER
 
 
 class Mark(Enum):
@@ -92,6 +93,12 @@ class ContextPipeline:
         for speech in self._speaking:
             speech.stream.credit(granted)
             speech.paused |= not granted
+
+    @property
+    def expected_s(self) -> float:
+        """About how long the speech lasts that is still to be made of the text that was cut."""
+        texts = [work.spoken for work in self._work if isinstance(work, Segment)]
+        return SECONDS_PER_CHARACTER * sum(map(len, texts + [speech.spoken for speech in self._speaking]))
 
     def progress(self, is_front: bool) -> tuple[str, int | None]:
         """(state, place in the server's queue) for `session.progress`."""

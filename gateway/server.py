@@ -16,6 +16,7 @@ from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.endpoint import StreamEndpoint, refusal
 from gateway.engine import Engine, EngineError
+from gateway.handshake import HandshakeGuard
 from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
@@ -26,22 +27,31 @@ from protocol.codes import ErrorCode
 log = logging.getLogger(__name__)
 
 _FAILED_TO_START = 1
+_ENDPOINT = web.AppKey("endpoint", StreamEndpoint)
+_GUARD = web.AppKey("guard", HandshakeGuard)
 
 
 def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> web.Application:
-    """The HTTP application over an engine, which its caller starts and closes."""
-    app = web.Application(middlewares=[_json_errors])
+    """The HTTP application over an engine, which its caller starts and closes.
+
+    `shut_down(app)` comes before the runner's clean-up: aiohttp then reads no more, not even the answer to a close.
+    """
+    guard = HandshakeGuard(settings.limits.handshake_s)
+    app = web.Application(middlewares=[guard.middleware, _json_errors])
     admission = Admission(settings.limits.connections, settings.limits.waiting_contexts)
     endpoint = StreamEndpoint(Service(engine, admission, settings, clock))
     app.router.add_get("/v1/stream", endpoint.handle)
     add_health(app, engine)
     add_pages(app, WEB)
 
-    async def shut_down(_: web.Application) -> None:
-        await endpoint.shut_down()
-
+    app[_ENDPOINT], app[_GUARD] = endpoint, guard
     app.on_shutdown.append(shut_down)
     return app
+
+
+async def shut_down(app: web.Application) -> None:
+    """Tell all clients that the server ends, and close their sockets.  New ones are refused from now on."""
+    await app[_ENDPOINT].shut_down()
 
 
 def settings_from(deploy: DeployConfig) -> Settings:
@@ -70,12 +80,16 @@ async def _serve(options: ServeOptions) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     engine = Engine(options.model, options.deploy_config, options.device, options.log_level)
-    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None, handle_signals=False)
+    app = make_app(engine, settings_from(engine.deploy))
+    runner = web.AppRunner(app, access_log=None, handle_signals=False)
     await runner.setup()
+    watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")
     try:
         await web.TCPSite(runner, options.host, options.port).start()
         await _run_engine(engine, f"http://{_shown(options.host)}:{runner.addresses[0][1]}", stop)
     finally:
+        watching.cancel()
+        await shut_down(app)
         await runner.cleanup()
         await engine.close()
     return 0

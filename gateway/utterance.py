@@ -76,10 +76,10 @@ class Tally:
 
 
 class Item(Protocol):
-    """Something to be sent.  `seconds` of audio; `ends`: it is the context's terminal message."""
+    """Something to be sent.  `seconds` of audio; `ends`: how it ends the context, "" if it does not."""
 
     seconds: float
-    ends: bool
+    ends: str
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         """Tell the session that it is sent."""
@@ -92,7 +92,7 @@ class SegmentBegins:
     speech: Speech
     first: bool
     seconds: float = 0.0
-    ends: bool = False
+    ends: str = ""
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         if self.first:
@@ -109,7 +109,7 @@ class AudioPiece:
     data: bytes
     samples: int
     seconds: float
-    ends: bool = False
+    ends: str = ""
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         session.audio(number, self.data, self.samples, now, self.speech.total)
@@ -122,7 +122,7 @@ class FlushPoint:
     """All audio of a flush is sent."""
 
     seconds: float = 0.0
-    ends: bool = False
+    ends: str = ""
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         session.flushed(number)
@@ -135,7 +135,7 @@ class Ending:
     tally: Tally
     seed: int
     seconds: float = 0.0
-    ends: bool = True
+    ends: str = "done"
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         session.done(number, self.tally.reason, self.seed, self.tally.usage(), self.tally.metrics())
@@ -148,7 +148,7 @@ class Failure:
     error: ClientError
     retry_after_ms: int
     seconds: float = 0.0
-    ends: bool = True
+    ends: str = "failed"
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         retry = self.retry_after_ms if self.error.retry else None

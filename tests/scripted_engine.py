@@ -59,6 +59,7 @@ class ScriptedEngine:
         self._ids = itertools.count(1)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._streams: dict[int, EngineStream] = {}
+        self._audio_gate: asyncio.Event | None = None
         self._notifying: set[asyncio.Task[None]] = set()
         self._credit: dict[int, asyncio.Event] = {}
 
@@ -113,6 +114,11 @@ class ScriptedEngine:
             task.cancel()
         return task is not None
 
+    def hold_audio(self) -> asyncio.Event:
+        """From now on stage 0 goes on, but no audio comes before the event that is returned is set."""
+        self._audio_gate = asyncio.Event()
+        return self._audio_gate
+
     def fail_all(self, reason: str) -> None:
         """As when a stage dies: every stream fails."""
         self.ready = False
@@ -132,6 +138,10 @@ class ScriptedEngine:
     async def _make(self, stream: EngineStream, request: Submit) -> None:
         total = min(self._frames(request.text), request.sampling.max_new_tokens)
         reason = "max_length" if total < self._frames(request.text) else "done"
+        finished = Finished(request.stream_id, reason, np.full((INFO.num_codebooks, total), request.stream_id, np.uint16))
+        if self._audio_gate is not None:
+            stream.deliver(finished)
+            await self._audio_gate.wait()
         chunks_left, code = self._fail.get(request.text, (None, ""))
         first = 0
         for number, size in enumerate(_sizes(total, request)):
@@ -143,9 +153,8 @@ class ScriptedEngine:
             await self._credit[request.stream_id].wait()
             await asyncio.sleep(size / self._speed if self._speed else 0)
             last = first + size == total
-            if last:
-                codes = np.full((INFO.num_codebooks, total), request.stream_id, np.uint16)
-                stream.deliver(Finished(request.stream_id, reason, codes))
+            if last and stream.finished is None:
+                stream.deliver(finished)
             samples = self._waveform(first * FRAME_SAMPLES, size * FRAME_SAMPLES)
             stream.deliver(AudioChunk(request.stream_id, first, samples, last))
             first += size

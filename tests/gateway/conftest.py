@@ -11,7 +11,7 @@ from aiohttp import web
 from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
 
-from gateway.server import make_app
+from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 
 
@@ -37,6 +37,7 @@ async def running(engine: ScriptedEngine, settings: Settings | None = None, **op
     try:
         yield RunningGateway(runner.addresses[0][1], engine, runner)
     finally:
+        await shut_down(runner.app)
         await runner.cleanup()
         await engine.close()
 
