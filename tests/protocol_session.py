@@ -1,0 +1,45 @@
+"""A server session for tests, and what it says."""
+
+from __future__ import annotations
+
+import json
+
+from protocol.config import ConfigRules, SessionConfig
+from protocol.limits import Limits
+from protocol.messages import Hello, Metrics, Usage, Voice
+from protocol.session import ServerSession
+
+DEFAULTS = SessionConfig(voice="ada", seed=42, temperature=0.7, top_k=50, top_p=0.9, max_new_tokens=1024)
+RULES = ConfigRules(DEFAULTS, voices=("ada", "bo"), languages=("de", "en"), most_new_tokens=2048)
+HELLO = Hello("s1", "model", (Voice("ada", "en", "calm"),), 44100, 2048, 100)
+NOTHING = (Usage(0, 0, 0, 0.0), Metrics(None, None, None))
+
+
+class Peer:
+    """A session whose frames are read as messages: dicts, and bytes for audio."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.session = ServerSession(HELLO, RULES, limits or Limits(), now=0.0)
+        self.now = 0.0
+        self.ready = self.sent()[0]
+
+    def say(self, kind: str, **fields: object) -> list:
+        """A client's message -> the events."""
+        return self.raw(json.dumps({"type": kind, **fields}))
+
+    def raw(self, text: str) -> list:
+        """Any text of a client -> the events."""
+        return self.session.receive_text(text.encode(), self.now)
+
+    def sent(self) -> list[dict | bytes]:
+        """What the session has said since the last look."""
+        return [frame.data if frame.binary else json.loads(frame.data) for frame in self.session.take_frames()]
+
+    def types(self) -> list[str]:
+        """The types of `sent`, "audio" for a binary message."""
+        return ["audio" if isinstance(message, bytes) else message["type"] for message in self.sent()]
+
+    def speak(self, number: int, text: str, samples: int = 100, total: int | None = None) -> None:
+        """One segment with one binary message."""
+        self.session.audio_segment(number, text, text.strip())
+        self.session.audio(number, bytes(2 * samples), samples, self.now, total)
