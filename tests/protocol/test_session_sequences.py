@@ -41,6 +41,7 @@ STEPS = st.lists(
         st.tuples(st.just("fail"), st.integers(0, 3)),
         st.tuples(st.just("wait"), st.sampled_from([0.1, 5.0, 200.0])),
     ),
+    min_size=20,
     max_size=60,
 )
 
