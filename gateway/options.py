@@ -20,3 +20,18 @@ class ServeOptions:
     port: int
     device: str
     log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class SayOptions:
+    """What `audio8-gateway say` was told.
+
+    `text` None: read from standard input.  `output` None: play.  `voice` None: the gateway's default.  `sample_rate` in
+    Hz, None: the model's own.
+    """
+
+    url: str
+    text: str | None = None
+    output: Path | None = None
+    voice: str | None = None
+    sample_rate: int | None = None

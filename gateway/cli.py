@@ -1,0 +1,94 @@
+"""The command line: `audio8-gateway serve` and `audio8-gateway say`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from gateway.assets import DEPLOY_CONFIG
+from gateway.options import SayOptions, ServeOptions
+
+_LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command given by `arguments` (default: those of the process); returns the exit status."""
+    parsed = build_parser().parse_args(arguments)
+    return parsed.run(parsed)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; the parsed arguments carry the command as `run`."""
+    parser = argparse.ArgumentParser(prog="audio8-gateway", description="Streaming text-to-speech gateway.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('audio8-gateway')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_serve(commands)
+    _add_say(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser("serve", help="run the gateway", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    serve.add_argument(
+        "--model", metavar="DIR|ID", help="checkpoint directory or hub id; without it the embedded voice"
+    )
+    serve.add_argument("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="deploy config (YAML)")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen at")
+    serve.add_argument("--port", type=_port, default=8080, help="port to listen at, 0 for any free one")
+    serve.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs")
+    serve.add_argument("--log-level", choices=_LOG_LEVELS, default="info", help="least important log lines")
+    serve.set_defaults(run=_serve)
+
+
+def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    say = commands.add_parser("say", help="speak a text through a running gateway")
+    say.add_argument("text", nargs="?", help="what to say; without it standard input is spoken while it comes in")
+    say.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a WAV file instead of playing")
+    say.add_argument("--url", default="ws://127.0.0.1:8080", help="the gateway (default: %(default)s)")
+    say.add_argument("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
+    say.add_argument("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
+    say.set_defaults(run=_say)
+
+
+def _serve(parsed: argparse.Namespace) -> int:
+    from gateway.server import serve  # late: `say` needs no server, and starts twice as fast without
+
+    return serve(
+        ServeOptions(
+            model=parsed.model,
+            deploy_config=parsed.deploy_config,
+            host=parsed.host,
+            port=parsed.port,
+            device=parsed.device,
+            log_level=parsed.log_level,
+        )
+    )
+
+
+def _say(parsed: argparse.Namespace) -> int:
+    from gateway.say import say
+
+    return say(
+        SayOptions(
+            url=parsed.url,
+            text=parsed.text,
+            output=parsed.output,
+            voice=parsed.voice,
+            sample_rate=parsed.rate,
+        )
+    )
+
+
+def _port(value: str) -> int:
+    """A port number, 0 to 65535."""
+    port = int(value)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{port} is not a port: 0 to 65535")
+    return port
+
+
+if __name__ == "__main__":
+    sys.exit(main())

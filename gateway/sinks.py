@@ -1,0 +1,172 @@
+"""Where the `say` command puts samples: a WAV file, a sound device, or a player program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import wave
+from pathlib import Path
+from typing import Any, Protocol
+
+_SAMPLE_BYTES = 2  # s16le, one channel
+
+
+class SinkError(Exception):
+    """Nothing here can take the samples; the message says what would help."""
+
+
+class Sink(Protocol):
+    """Takes s16le samples of one channel.  `write` and `close` may block until there is room, or all is played."""
+
+    def write(self, samples: bytes) -> None:
+        """Take more samples."""
+
+    def close(self) -> None:
+        """Play or write what is left, then release everything."""
+
+    def abort(self) -> None:
+        """Fall silent at once and release everything.  May be called while `write` blocks in another thread."""
+
+
+def open_sink(output: Path | None, sample_rate: int) -> Sink:
+    """A WAV file at `output`, or without one whatever can play here; raises `SinkError`."""
+    if output is not None:
+        return WavFile(output, sample_rate)
+    if (device := _sound_device(sample_rate)) is not None:
+        return device
+    for program, command in _player_commands(sample_rate).items():
+        if shutil.which(program):
+            return PlayerProgram(command)
+    if shutil.which("afplay"):
+        return FilePlayer("afplay", sample_rate)
+    raise SinkError(
+        "nothing here can play sound: install the Python package sounddevice (with PortAudio) or aplay, "
+        "or write a file with -o out.wav"
+    )
+
+
+def _player_commands(sample_rate: int) -> dict[str, list[str]]:
+    """Programs that play raw samples from standard input, best first."""
+    rate = str(sample_rate)
+    return {
+        "aplay": ["aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate, "-"],
+        "paplay": ["paplay", "--raw", "--format=s16le", "--channels=1", f"--rate={rate}"],
+    }
+
+
+class WavFile:
+    """A WAV file; complete once closed.  An aborted one keeps what was written."""
+
+    def __init__(self, path: Path, sample_rate: int) -> None:
+        try:
+            self._file = wave.open(os.fspath(path), "wb")  # noqa: SIM115  closed by `close`
+        except OSError as error:
+            raise SinkError(f"cannot write {path}: {error.strerror}") from error
+        self._file.setnchannels(1)
+        self._file.setsampwidth(_SAMPLE_BYTES)
+        self._file.setframerate(sample_rate)
+
+    def write(self, samples: bytes) -> None:
+        """Append the samples."""
+        self._file.writeframes(samples)
+
+    def close(self) -> None:
+        """Complete the header."""
+        self._file.close()
+
+    abort = close
+
+
+class PlayerProgram:
+    """A program that plays what it reads from its standard input."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._name = command[0]
+        # A session of its own: Ctrl-C at the terminal is for us, and we stop the player.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def write(self, samples: bytes) -> None:
+        """Hand the samples over; blocks while the program's buffer is full."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(samples)
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise SinkError(f"{self._name} has stopped with status {self._process.wait()}") from error
+
+    def close(self) -> None:
+        """Wait until all is played."""
+        self._process.communicate()
+        if self._process.returncode != 0:
+            raise SinkError(f"{self._name} has stopped with status {self._process.returncode}")
+
+    def abort(self) -> None:
+        """Kill the program."""
+        self._process.kill()
+        self._process.wait()
+
+
+class FilePlayer:
+    """A program that only plays files: collects the samples and plays them at the end."""
+
+    def __init__(self, program: str, sample_rate: int) -> None:
+        self._program = program
+        handle, name = tempfile.mkstemp(suffix=".wav")
+        os.close(handle)
+        self._path = Path(name)
+        self._file = WavFile(self._path, sample_rate)
+
+    def write(self, samples: bytes) -> None:
+        """Collect the samples."""
+        self._file.write(samples)
+
+    def close(self) -> None:
+        """Play all."""
+        self._file.close()
+        try:
+            subprocess.run([self._program, os.fspath(self._path)], check=True)
+        except subprocess.CalledProcessError as error:
+            raise SinkError(f"{self._program} has stopped with status {error.returncode}") from error
+        finally:
+            self._path.unlink()
+
+    def abort(self) -> None:
+        """Throw away what was collected."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+class SoundDevice:
+    """The default output device, through an open stream of the `sounddevice` package."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        stream.start()
+
+    def write(self, samples: bytes) -> None:
+        """Hand the samples over; blocks while the device's buffer is full."""
+        self._stream.write(samples)
+
+    def close(self) -> None:
+        """Wait until all is played."""
+        self._stream.stop()
+        self._stream.close()
+
+    def abort(self) -> None:
+        """Stop the device at once."""
+        self._stream.abort()
+        self._stream.close()
+
+
+def _sound_device(sample_rate: int) -> SoundDevice | None:
+    """The default output device, None if the package, PortAudio or a device is missing."""
+    try:
+        import sounddevice
+    except (ImportError, OSError):
+        return None
+    try:
+        return SoundDevice(sounddevice.RawOutputStream(samplerate=sample_rate, channels=1, dtype="int16"))
+    except sounddevice.PortAudioError:
+        return None
