@@ -18,7 +18,7 @@ from torch import Tensor
 from inference.config import ArkttsConfig
 from inference.messages import Reference
 from inference.prompt import PromptBuilder
-from inference.training.teacher import LABELS, VOICES, load_shard
+from inference.training.teacher import LABELS, VOICES, finished_shards, load_shard
 
 SHORTEST_REFERENCE, LONGEST_REFERENCE = 43, 108
 """Frames of a reference: two to five seconds."""
@@ -50,7 +50,7 @@ class Corpus:
 
     def __init__(self, config: ArkttsConfig, prompts: PromptBuilder, capacity: int, device: torch.device | str):
         """`capacity`: rows of the pool."""
-        self._config, self._prompts, self._device = config, prompts, device
+        self._config, self._device = config, device
         self._rows = torch.zeros(capacity, config.num_codebooks + 1, dtype=torch.int16, device=device)
         self._phones = torch.zeros(capacity, LABELS, dtype=torch.uint8, device=device)
         self._filled = 0
@@ -58,7 +58,7 @@ class Corpus:
         # text start, text length, first frame, frames, voice
         self._utterances = np.empty((0, 5), np.int64)
         self._references: dict[int, np.ndarray] = {}
-        self._add_template()
+        self._add_template(prompts)
 
     def __len__(self) -> int:
         return len(self._utterances)
@@ -68,13 +68,13 @@ class Corpus:
         """Codec frames of all utterances."""
         return int(self._utterances[:, 3].sum())
 
-    def _add_template(self) -> None:
+    def _add_template(self, prompts: PromptBuilder) -> None:
         """The fixed parts, read off prompts that the real builder makes."""
         frame = np.zeros((self._config.num_codebooks, 1), np.uint16)
-        a, b = (self._prompts.prefix(Reference(text, frame))[0] for text in "ab")
+        a, b = (prompts.prefix(Reference(text, frame))[0] for text in "ab")
         text_at, frame_at = int(np.flatnonzero(a != b)[0]), int(np.flatnonzero(a >= self._config.semantic_begin_id)[0])
-        turn = self._prompts.build("a")
-        self._plain = self._add_tokens(self._prompts.prefix(None)[0])
+        turn = prompts.build("a")
+        self._plain = self._add_tokens(prompts.prefix(None)[0])
         self._head = self._add_tokens(a[:text_at])
         self._speech = self._add_tokens(a[text_at + 1 : frame_at])
         self._user = self._add_tokens(a[frame_at + 1 :])
@@ -97,9 +97,9 @@ class Corpus:
         self._filled = end
         return span
 
-    def take_new(self, folder: Path, most: int = 1000) -> int:
+    def take_new(self, folder: Path, most: int) -> int:
         """Add shards of `folder` that were not there before, at most `most`; returns how many."""
-        new = sorted(path for path in folder.glob("*.npz") if path not in self._seen and ".part" not in path.name)[:most]
+        new = finished_shards(folder, self._seen, most)
         for path in new:
             self._add_shard(path)
             self._seen.add(path)
@@ -110,23 +110,15 @@ class Corpus:
         return len(new)
 
     def _add_shard(self, path: Path) -> None:
-        about, arrays = load_shard(path)
-        names = list(VOICES)
-        texts = [self._text_tokens(text) for text, _, _ in about]
-        lengths = np.array([len(tokens) for tokens in texts])
-        frames = np.array([count for _, _, count in about])
-        text = self._add_tokens(np.concatenate(texts))
-        codes = arrays["codes"].astype(np.int16)
+        shard = load_shard(path, without=("audio", "texts"))
+        lengths, frames = shard["token_counts"], shard["frames"]
+        text = self._add_tokens(shard["tokens"])
+        codes = shard["codes"].astype(np.int16)
         tokens = codes[:, :1] + np.int16(self._config.semantic_begin_id)
-        speech = self._add_rows(np.concatenate((tokens, codes), axis=1), arrays["phones"])
+        speech = self._add_rows(np.concatenate((tokens, codes), axis=1), shard["phones"])
         starts = text.start + np.cumsum(lengths) - lengths, speech.start + np.cumsum(frames) - frames
-        voices = np.array([names.index(voice) for _, voice, _ in about])
-        added = np.stack((starts[0], lengths, starts[1], frames, voices), axis=1)
+        added = np.stack((starts[0], lengths, starts[1], frames, shard["voices"]), axis=1)
         self._utterances = np.concatenate((self._utterances, added))
-
-    def _text_tokens(self, text: str) -> np.ndarray:
-        prompt = self._prompts.build(text)
-        return prompt.packed[0, prompt.prefix : prompt.prefix + prompt.text_tokens]
 
     def batch(self, rows: int, length: int, rng: np.random.Generator) -> Batch:
         """A batch of random examples, half of them with a reference, packed into `rows` rows of `length` positions."""

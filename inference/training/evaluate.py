@@ -51,8 +51,10 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--sets", nargs="*", default=["teacher", "resynthesis", "encoded", "voices", "plain"])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sentences", type=int, default=40, help="the first so many of the held-out sentences")
     arguments = parser.parse_args()
-    checkpoint, codes, texts = Checkpoint.open(str(arguments.checkpoint)), Codes.load(arguments.codes), heldout()
+    checkpoint, codes = Checkpoint.open(str(arguments.checkpoint)), Codes.load(arguments.codes)
+    texts = heldout()[: arguments.sentences]
     codec = checkpoint.load_codec("float32")
 
     @torch.inference_mode()

@@ -197,7 +197,7 @@ class Training:
 def wait_for_data(corpus: Corpus, shards: Path, frames: int, end: float) -> None:
     """Read shards until there are `frames`.  Raises TimeoutError at `end`."""
     while corpus.frames < frames:
-        if not corpus.take_new(shards):
+        if not corpus.take_new(shards, most=200):
             if time.monotonic() > end:
                 raise TimeoutError(f"only {corpus.frames} frames of speech arrived in {shards}")
             time.sleep(0.5)
@@ -215,7 +215,7 @@ def train(training: Training, corpus: Corpus, shards: Path, seconds: float, plan
         last = now
         losses = training.step(corpus.batch(settings.rows, settings.length, rng), training.spent_s / planned_s)
         if training.steps % 20 == 0:
-            corpus.take_new(shards, most=8)
+            corpus.take_new(shards, most=20)
         if now - logged > 10:
             shown = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
             print(f"language {now - start:.0f} s step {training.steps} {shown} frames {corpus.frames}", flush=True)

@@ -40,7 +40,7 @@ class Plan:
         """The teacher's workers, on passes that no other run has used."""
         for worker in range(count):
             self.start(
-                f"worker{worker:02d}", "teacher", self.shards, "--codes", self.codes, "--worker", worker,
+                f"worker{worker:02d}", "teacher", self.shards, "--codes", self.codes, "--checkpoint", self.checkpoint, "--worker", worker,
                 "--workers", count, "--first-pass", 50 * self.run, "--seconds", seconds,
                 "--audio-seconds", audio_hours * 3600 / count,
             )  # fmt: skip

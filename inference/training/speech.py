@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from inference.training.mel import FRAME, RATE
-from inference.training.teacher import load_shard
+from inference.training.teacher import finished_shards, load_shard
 
 
 class Speech:
@@ -43,18 +43,18 @@ class Speech:
 
     def take_new(self, folder: Path, most: int) -> int:
         """Add shards with audio that were not there before, at most `most`; returns how many."""
-        new = sorted(path for path in folder.glob("*.npz") if path not in self._seen and ".part" not in path.name)[:most]
+        new = finished_shards(folder, self._seen, most)
         for path in new:
             self._seen.add(path)
-            about, arrays = load_shard(path)
-            if "audio" in arrays and self._filled + len(arrays["codes"]) <= self._room:
-                self._add(np.array([frames for _, _, frames in about]), arrays)
+            shard = load_shard(path)
+            if "audio" in shard and self._filled + len(shard["codes"]) <= self._room:
+                self._add(shard)
         return len(new)
 
-    def _add(self, frames: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
-        start, end = self._filled, self._filled + len(arrays["codes"])
-        self._audio[start:end] = torch.from_numpy(arrays["audio"].reshape(-1, FRAME)).to(self._audio.device)
-        self._codes[start:end] = torch.from_numpy(arrays["codes"].astype(np.int16)).to(self._codes.device)
+    def _add(self, shard: dict[str, np.ndarray]) -> None:
+        frames, start, end = shard["frames"], self._filled, self._filled + len(shard["codes"])
+        self._audio[start:end] = torch.from_numpy(shard["audio"].reshape(-1, FRAME)).to(self._audio.device)
+        self._codes[start:end] = torch.from_numpy(shard["codes"].astype(np.int16)).to(self._codes.device)
         self._filled = end
         starts = start + np.cumsum(frames) - frames
         self._utterances = np.concatenate((self._utterances, np.stack((starts, frames), axis=1)))

@@ -7,26 +7,27 @@ at another rate, which moves the formants.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one worker a core; read when numpy loads its BLAS
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-import onnxruntime  # noqa: E402
-import soxr  # noqa: E402
-from hibari import Hibari, dsp  # noqa: E402
+import numpy as np
+import onnx
+import onnxruntime
+import soxr
+from hibari import Hibari, dsp
 
-from inference.training.codes import Codes  # noqa: E402
-from inference.training.mel import FRAME, RATE, whole_frames  # noqa: E402
-from inference.training.texts import pass_texts  # noqa: E402
+from inference.checkpoint import Checkpoint
+from inference.prompt import PromptBuilder
+from inference.training.codes import Codes
+from inference.training.mel import FRAME, RATE, whole_frames
+from inference.training.texts import pass_texts
 
 LABELS = 2
 """Phone labels a codec frame."""
@@ -134,35 +135,56 @@ def _labels_of_frames(label: np.ndarray, frames: int, rate: float) -> np.ndarray
     return np.pad(label, (0, 1))[hops.clip(max=len(label))].reshape(frames, LABELS)
 
 
-@dataclass
-class Shard:
-    """Utterances on their way to one file; see `load_shard` for what the file holds."""
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How utterances become what the model sees: frames by `codes`, texts by `prompts`."""
 
-    utterances: list[Utterance] = field(default_factory=list)
+    codes: Codes
+    prompts: PromptBuilder
 
-    def save(self, path: Path, codes: Codes | None, with_audio: bool) -> None:
-        """Write under another name first: readers look for finished files while workers write."""
-        frames = [len(u.phones) for u in self.utterances]
-        about = [(u.text, u.voice, n) for u, n in zip(self.utterances, frames, strict=True)]
-        arrays = {
-            "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
-            "phones": np.concatenate([u.phones for u in self.utterances]),
+    def arrays(self, utterances: list[Utterance]) -> dict[str, np.ndarray]:
+        """`codes` uint16 [F, Q] of all frames, `tokens` int16 of all texts and `token_counts` of each."""
+        tokens = [self._tokens(u.text) for u in utterances]
+        return {
+            "codes": np.concatenate([self.codes.encode(self.codes.components(u.audio)) for u in utterances]),
+            "tokens": np.concatenate(tokens).astype(np.int16),
+            "token_counts": np.array([len(text) for text in tokens]),
         }
-        if codes is not None:
-            arrays["codes"] = np.concatenate([codes.encode(codes.components(u.audio)) for u in self.utterances])
-        if with_audio:
-            arrays["audio"] = (np.concatenate([u.audio for u in self.utterances]) * 32767).astype(np.int16)
-        part = path.with_suffix(".part.npz")
-        np.savez(part, **arrays)
-        part.rename(path)
+
+    def _tokens(self, text: str) -> np.ndarray:
+        prompt = self.prompts.build(text)
+        return prompt.packed[0, prompt.prefix : prompt.prefix + prompt.text_tokens]
 
 
-def load_shard(path: Path) -> tuple[list[tuple[str, str, int]], dict[str, np.ndarray]]:
-    """(text, voice, frames) of each utterance, and `codes` [F, Q], `phones` [F, LABELS], maybe `audio` [F * 2048]."""
+def save_shard(path: Path, utterances: list[Utterance], coding: Coding | None, with_audio: bool) -> None:
+    """Utterances to one file; `load_shard` tells what it holds.  Readers look for finished files while workers write."""
+    voices = list(VOICES)
+    arrays = {
+        "texts": np.frombuffer("\n".join(u.text for u in utterances).encode(), np.uint8),
+        "voices": np.array([voices.index(u.voice) for u in utterances]),
+        "frames": np.array([len(u.phones) for u in utterances]),
+        "phones": np.concatenate([u.phones for u in utterances]),
+    }
+    if coding is not None:
+        arrays |= coding.arrays(utterances)
+    if with_audio:
+        arrays["audio"] = (np.concatenate([u.audio for u in utterances]) * 32767).astype(np.int16)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **arrays)
+    part.rename(path)
+
+
+def load_shard(path: Path, without: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """`texts` (UTF-8, a line each), `voices` (numbers) and `frames` of each utterance, `phones` uint8 [F, LABELS], what
+    `Coding.arrays` makes, and in some shards `audio` int16 [F * 2048]; all but the names in `without`."""
     with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    about = [tuple(entry) for entry in json.loads(arrays.pop("about").tobytes())]
-    return about, arrays
+        return {name: file[name] for name in file.files if name not in without}
+
+
+def finished_shards(folder: Path, seen: set[Path], most: int) -> list[Path]:
+    """Shards of `folder` that are not among those `seen`, at most `most`."""
+    new = (path for path in folder.glob("*.npz") if path not in seen and ".part" not in path.name)
+    return sorted(new)[:most]
 
 
 def utterances(teacher: Teacher, worker: int, workers: int, first_pass: int) -> Iterator[Utterance]:
@@ -184,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("output", type=Path, help="folder for the shards")
     parser.add_argument("--codes", type=Path, help="file of the codes; without it only audio is written")
+    parser.add_argument("--checkpoint", type=Path, help="folder with config.json and tokenizer.json, beside --codes")
     parser.add_argument("--worker", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--first-pass", type=int, default=0)
@@ -191,18 +214,21 @@ def main() -> None:
     parser.add_argument("--audio-seconds", type=float, default=0.0, help="write audio too, until it is this long")
     arguments = parser.parse_args()
     end = time.monotonic() + arguments.seconds
-    codes = Codes.load(arguments.codes) if arguments.codes else None
+    coding = None
+    if arguments.codes:
+        coding = Coding(Codes.load(arguments.codes), Checkpoint.open(str(arguments.checkpoint)).prompt_builder())
     arguments.output.mkdir(parents=True, exist_ok=True)
-    shard, count, spoken_s, written = Shard(), 0, 0.0, 0
+    shard: list[Utterance] = []
+    shards, spoken_s, written = 0, 0.0, 0
     for utterance in utterances(Teacher(), arguments.worker, arguments.workers, arguments.first_pass):
-        shard.utterances.append(utterance)
+        shard.append(utterance)
         spoken_s += len(utterance.audio) / RATE
         over = time.monotonic() > end
-        if len(shard.utterances) >= (30 if count < 3 else 150) or over:
-            written += len(shard.utterances)
-            name = f"p{arguments.first_pass:02d}w{arguments.worker:02d}_{count:05d}.npz"
-            shard.save(arguments.output / name, codes, codes is None or spoken_s < arguments.audio_seconds)
-            shard, count = Shard(), count + 1
+        if len(shard) >= (30 if shards < 3 else 150) or over:
+            written += len(shard)
+            name = f"p{arguments.first_pass:02d}w{arguments.worker:02d}_{shards:05d}.npz"
+            save_shard(arguments.output / name, shard, coding, coding is None or spoken_s < arguments.audio_seconds)
+            shard, shards = [], shards + 1
         if over:
             break
     print(f"worker {arguments.worker}: {written} utterances, {spoken_s / 3600:.2f} h", flush=True)

@@ -46,6 +46,7 @@ class Settings:
     mel_weight: float = 7.0
     spectrum_weight: float = 2.0
     matching_weight: float = 2.0
+    graphs: bool = True
 
 
 class Vocoder(nn.Module):
@@ -72,7 +73,9 @@ class Vocoder(nn.Module):
 class Training:
     """Vocoder, critics, their optimisers, and how much of the planned time is spent."""
 
-    def __init__(self, checkpoint: Checkpoint, codes: Codes, speech: Speech, state_file: Path, settings: Settings, device: str):
+    def __init__(
+        self, checkpoint: Checkpoint, codes: Codes, speech: Speech, state_file: Path, settings: Settings, device: str
+    ):
         torch.manual_seed(2)
         self.settings, self.device, self._file, self._speech = settings, device, state_file, speech
         codec = Codec(checkpoint.config)
@@ -86,7 +89,7 @@ class Training:
         where = torch.zeros(3, settings.crops, dtype=torch.int64, device=device)
         self.where = where  # first frame of each window and of each crop in the pool, and whether it begins an utterance
         self.steps, self.spent_s = 0, 0.0
-        graphs = device == "cuda"
+        graphs = settings.graphs and device == "cuda"
         self._alone, self._criticised = Replay(self._step_alone, graphs), Replay(self._step_criticised, graphs)
         if state_file.exists():
             self._load()
@@ -222,13 +225,14 @@ def main() -> None:
     parser.add_argument("--alone-seconds", type=float, default=Settings.alone_s)
     parser.add_argument("--crops", type=int, default=Settings.crops)
     parser.add_argument("--hours", type=float, default=6.0, help="hours of audio to hold")
+    parser.add_argument("--eager", action="store_true", help="no CUDA graphs")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
     checkpoint = Checkpoint.open(str(arguments.checkpoint))
     speech = Speech(checkpoint.config.num_codebooks, arguments.hours, device)
-    settings = Settings(crops=arguments.crops, alone_s=arguments.alone_seconds)
+    settings = Settings(crops=arguments.crops, alone_s=arguments.alone_seconds, graphs=not arguments.eager)
     training = Training(checkpoint, Codes.load(arguments.codes), speech, arguments.state, settings, device)
     train(training, speech, arguments.shards, arguments.seconds, arguments.planned_seconds)
 
