@@ -40,7 +40,7 @@ class Settings:
     fast_frames: int = 8192
     rate: float = 1.5e-3
     warmup_steps: int = 150
-    dropout: float = 0.05
+    dropout: float = 0.1
     corrupt_frames: float = 0.03
     corrupt_codes: float = 0.03
     phone_weight: float = 0.25

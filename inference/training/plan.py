@@ -63,31 +63,34 @@ def main() -> None:
     parser.add_argument("codes", type=Path)
     parser.add_argument("--run", type=int, default=0, help="number of this run on the folder")
     parser.add_argument("--seconds", type=float, default=560.0, help="seconds of this run, the checkpoint included")
-    parser.add_argument("--planned-seconds", type=float, default=1060.0, help="seconds of training over all runs")
+    parser.add_argument("--language-seconds", type=float, default=None, help="of this run; all of it by default")
+    parser.add_argument("--planned-language", type=float, default=760.0, help="seconds of it over all runs")
+    parser.add_argument("--planned-vocoder", type=float, default=1300.0, help="seconds of it over all runs")
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--audio-hours", type=float, default=6.0)
-    parser.add_argument("--alone-seconds", type=float, default=150.0)
-    parser.add_argument("--encoder-seconds", type=float, default=0.0, help="train the encoder in the last seconds")
+    parser.add_argument("--alone-seconds", type=float, default=60.0, help="of the vocoder before its critics join")
+    parser.add_argument("--encoder-seconds", type=float, default=0.0, help="of the encoder, after the language model")
     parser.add_argument("--language", nargs=argparse.REMAINDER, default=[], help="more arguments of language.py")
     parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--crops", type=int, default=32)
     arguments = parser.parse_args()
     plan = Plan(arguments.folder, arguments.codes, arguments.run, arguments.seconds)
     write_config(plan.checkpoint, arguments.tiny)
     closing_s = 25.0
     training_s = plan.left_s - closing_s
-    plan.start_workers(arguments.workers, training_s - 5, 0.0 if arguments.run else arguments.audio_hours)
-    plan.start(
-        "language", "language", plan.checkpoint, plan.shards, arguments.folder / "language.pt",
-        "--seconds", training_s, "--planned-seconds", arguments.planned_seconds, *arguments.language,
-    )  # fmt: skip
+    language_s = training_s if arguments.language_seconds is None else arguments.language_seconds
+    if language_s:
+        plan.start_workers(arguments.workers, language_s - 5, 0.0 if arguments.run else arguments.audio_hours)
+        plan.start(
+            "language", "language", plan.checkpoint, plan.shards, arguments.folder / "language.pt",
+            "--seconds", language_s, "--planned-seconds", arguments.planned_language, *arguments.language,
+        )  # fmt: skip
     plan.start(
         "vocoder", "vocoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "vocoder.pt",
-        "--seconds", training_s, "--planned-seconds", arguments.planned_seconds, "--hours", arguments.audio_hours,
-        "--alone-seconds", arguments.alone_seconds, "--crops", arguments.crops,
+        "--seconds", training_s, "--planned-seconds", arguments.planned_vocoder, "--hours", arguments.audio_hours,
+        "--alone-seconds", arguments.alone_seconds,
     )  # fmt: skip
     if arguments.encoder_seconds:
-        time.sleep(max(0.0, training_s - arguments.encoder_seconds))
+        time.sleep(min(language_s, training_s - arguments.encoder_seconds))
         plan.start(
             "encoder", "encoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "encoder.pt",
             "--seconds", arguments.encoder_seconds,

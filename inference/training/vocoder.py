@@ -37,8 +37,8 @@ from inference.transformer import attend_causal, run_blocks, turns_at
 class Settings:
     """`quiet_frames`: frames at a crop's begin that no loss sees; `alone_s`: seconds of training before the critics."""
 
-    crops: int = 32
-    crop_frames: int = 20
+    crops: int = 16
+    crop_frames: int = 16
     quiet_frames: int = 4
     rate: float = 6e-4
     critic_rate: float = 3e-4
