@@ -29,7 +29,7 @@ _MARK = re.compile(
     """,
     re.VERBOSE,
 )
-_NEXT_WORD = re.compile(r"(\w[\w'’]{0,15})(?=.)", re.DOTALL)
+_WORD = re.compile(r"\w[\w'’]{0,15}")
 _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}\.$")
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
@@ -105,7 +105,7 @@ def _is_final(found: re.Match[str], text: str) -> bool:
     if found.end() == len(text):
         return False
     if found["stop"] and found["space"] and text[found.end()].isupper():
-        return _NEXT_WORD.match(text, found.end()) is not None
+        return _next_word(found, text) is not None
     return True
 
 
@@ -124,8 +124,14 @@ def _ends_sentence(found: re.Match[str], text: str, language: str) -> bool:
         return True
     if not following:
         return False
-    word = _NEXT_WORD.match(text, found.end())
-    return _splits(before, following, language) or (word is not None and _splits(before, word[1], language))
+    word = _next_word(found, text)
+    return _splits(before, following, language) or (word is not None and _splits(before, word, language))
+
+
+def _next_word(found: re.Match[str], text: str) -> str | None:
+    """The word behind a mark, None while more of it may come."""
+    word = _WORD.match(text, found.end())
+    return word[0] if word and word.end() < len(text) else None
 
 
 def _splits(before: str, after: str, language: str) -> bool:

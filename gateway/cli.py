@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from gateway.assets import DEPLOY_CONFIG
@@ -23,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; the parsed arguments carry the command as `run`."""
     parser = argparse.ArgumentParser(prog="audio8-gateway", description="Streaming text-to-speech gateway.")
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('audio8-gateway')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_say(commands)
@@ -31,25 +29,25 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    serve = commands.add_parser("serve", help="run the gateway", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    serve.add_argument(
-        "--model", metavar="DIR|ID", help="checkpoint directory or hub id; without it the embedded voice"
-    )
-    serve.add_argument("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="deploy config (YAML)")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen at")
-    serve.add_argument("--port", type=_port, default=8080, help="port to listen at, 0 for any free one")
-    serve.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs")
-    serve.add_argument("--log-level", choices=_LOG_LEVELS, default="info", help="least important log lines")
+    serve = commands.add_parser("serve", help="run the gateway")
+    add = serve.add_argument
+    add("--model", metavar="DIR|ID", help="checkpoint directory or hub id (default: the embedded voice)")
+    add("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="YAML (default: %(default)s)")
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    add("--port", type=_port, default=8080, help="port to listen at, 0 for any free one (default: %(default)s)")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
+    add("--log-level", choices=_LOG_LEVELS, default="info", help="least important log lines (default: %(default)s)")
     serve.set_defaults(run=_serve)
 
 
 def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     say = commands.add_parser("say", help="speak a text through a running gateway")
-    say.add_argument("text", nargs="?", help="what to say; without it standard input is spoken while it comes in")
-    say.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a WAV file instead of playing")
-    say.add_argument("--url", default="ws://127.0.0.1:8080", help="the gateway (default: %(default)s)")
-    say.add_argument("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
-    say.add_argument("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
+    add = say.add_argument
+    add("text", nargs="?", help="what to say; without it standard input is spoken while it comes in")
+    add("-o", "--output", metavar="FILE", type=Path, help="write a WAV file instead of playing")
+    add("--url", default="ws://127.0.0.1:8080", help="the gateway (default: %(default)s)")
+    add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
+    add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
     say.set_defaults(run=_say)
 
 
@@ -84,7 +82,7 @@ def _say(parsed: argparse.Namespace) -> int:
 
 def _port(value: str) -> int:
     """A port number, 0 to 65535."""
-    port = int(value)
+    port = int(value)  # argparse tells of what is no number
     if not 0 <= port <= 65535:
         raise argparse.ArgumentTypeError(f"{port} is not a port: 0 to 65535")
     return port

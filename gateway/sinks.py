@@ -61,9 +61,10 @@ class WavFile:
 
     def __init__(self, path: Path, sample_rate: int) -> None:
         try:
-            self._file = wave.open(os.fspath(path), "wb")  # noqa: SIM115  closed by `close`
+            self._stream = path.open("wb")
         except OSError as error:
             raise SinkError(f"cannot write {path}: {error.strerror}") from error
+        self._file = wave.open(self._stream, "wb")  # noqa: SIM115  closed by `close`
         self._file.setnchannels(1)
         self._file.setsampwidth(_SAMPLE_BYTES)
         self._file.setframerate(sample_rate)
@@ -75,6 +76,7 @@ class WavFile:
     def close(self) -> None:
         """Complete the header."""
         self._file.close()
+        self._stream.close()
 
     abort = close
 

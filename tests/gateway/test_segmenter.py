@@ -98,6 +98,7 @@ def test_stops_inside_numbers_names_and_abbreviations_are_no_ends() -> None:
         ("We stay (with Mr. X. and co.) at home now. Fine.", ["We stay (with Mr. X. and co.) at home now.", "Fine."]),
         ("Wait.... what is this now? Nothing.", ["Wait.... what is this now?", "Nothing."]),
         ("It ended at 5 p.m. Today we begin again.", ["It ended at 5 p.m.", "Today we begin again."]),
+        ("I was there at 5 p.m. I left.", ["I was there at 5 p.m.", "I left."]),
         ("J. R. R. Tolkien wrote it. He was good.", ["J. R. R. Tolkien wrote it.", "He was good."]),
         ("今天天气很好。我们去公园吧！“真的可以。”他说", ["今天天气很好。", "我们去公园吧！", "“真的可以。”", "他说"]),
         ("नमस्ते दोस्तों, आप आइए। कैसे हो आप लोग?", ["नमस्ते दोस्तों, आप आइए।", "कैसे हो आप लोग?"]),
