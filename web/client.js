@@ -100,7 +100,7 @@ export class SpeechClient {
   #config = {};
   #configSent = null; // as JSON
 
-  constructor(url, handlers = {}, { WebSocket = globalThis.WebSocket, later = setTimeout } = {}) {
+  constructor(url, handlers = {}, { WebSocket = globalThis.WebSocket, later = (f, ms) => setTimeout(f, ms) } = {}) {
     this.#url = url;
     this.#handlers = { onReady: NOTHING, onStatus: NOTHING, onRefused: NOTHING, onFault: NOTHING, ...handlers };
     this.#WebSocket = WebSocket;

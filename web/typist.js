@@ -19,7 +19,7 @@ export class Typist {
   #run = 0; // counts starts and stops, so that a stopped run knows it
 
   /** @param {{now?: () => number, later?: (f: () => void, ms: number) => number}} clock for tests */
-  constructor({ now = () => performance.now(), later = setTimeout } = {}) {
+  constructor({ now = () => performance.now(), later = (f, ms) => setTimeout(f, ms) } = {}) {
     this.#now = now;
     this.#later = later;
     this.speed = 40; // characters a second; may change while it writes
