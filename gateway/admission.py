@@ -28,7 +28,7 @@ class Admission:
     def check_queue(self) -> None:
         """Raises Overloaded if no further context may wait."""
         if self.waiting >= self._most_waiting:
-            raise Overloaded(f"{self._most_waiting} contexts are waiting to be spoken, which is the limit of this server")
+            raise Overloaded(f"{self._most_waiting} contexts wait to be spoken, which is the limit of this server")
 
     def join_queue(self, stream: EngineStream) -> None:
         """The first stream of a context waits to be started."""

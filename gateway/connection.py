@@ -1,4 +1,4 @@
-"""One WebSocket connection of the native protocol: a reader, a writer, a clock, and one pipeline for each open context."""
+"""One connection of the native protocol: a reader, a writer, a clock, and one pipeline for each open context."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ class Connection:
     """Runs a session over a socket that is open."""
 
     def __init__(
-        self, socket: WebSocketResponse, transport: asyncio.Transport, session: ServerSession, service: Service, name: str
+        self,
+        socket: WebSocketResponse,
+        transport: asyncio.Transport,
+        session: ServerSession,
+        service: Service,
+        name: str,
     ) -> None:
         self._socket, self._transport, self._session, self._name = socket, transport, session, name
         self._service, self._settings, self._clock = service, service.settings, service.clock
@@ -142,7 +147,7 @@ class Connection:
         self._contexts[number] = OpenContext(name, pipeline, task)
 
     def _dry_at(self, number: int) -> float | None:
-        """When a new stream of the context will be missed: after all that waits, and what is made for earlier contexts."""
+        """When a new stream of the context is missed: after all that waits, and what earlier contexts will bring."""
         earlier = sum(context.pipeline.expected_s for other, context in self._contexts.items() if other < number)
         return self._playback.dry_at(self._outbox.seconds + earlier, self._clock())
 

@@ -57,14 +57,17 @@ class StreamEndpoint:
             writer_limit=0,  # with the transport's limit below: sending returns when the kernel has taken the message
             timeout=settings.close_s,
         )
-        await websocket.prepare(request)
-        _bound_buffers(request.transport, settings.send_buffer_bytes)
+        try:
+            await websocket.prepare(request)
+            transport = _bounded(request.transport, settings.send_buffer_bytes)
+        except ConnectionError:
+            return websocket  # the client has left in the middle of the handshake
         info = self._service.engine.info
         session = ServerSession(
             hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()
         )
         log.info("connection open connection=%s peer=%s", name, request.remote)
-        await self._serve(Connection(websocket, request.transport, session, self._service, name))
+        await self._serve(Connection(websocket, transport, session, self._service, name))
         return websocket
 
     async def shut_down(self) -> None:
@@ -104,19 +107,23 @@ class StreamEndpoint:
         return self._no_room()
 
     def _no_room(self) -> web.Response | None:
-        retry_s = max(1, self._service.settings.retry_after_ms // 1000)
+        retry_s, status = max(1, self._service.settings.retry_after_ms // 1000), HTTPStatus.SERVICE_UNAVAILABLE
         if self._closed:
-            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.SHUTTING_DOWN, "the server is shutting down", retry_s)
+            return refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.SHUTTING_DOWN, "the server is shutting down", retry_s
+            )
         if not self._service.engine.ready:
-            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.OVERLOADED, "the model is being loaded", retry_s)
+            return refusal(status, ErrorCode.OVERLOADED, "the model is being loaded", retry_s)
         if self._service.admission.is_full:
             message = f"{self._service.settings.limits.connections} connections are open, which is the limit"
-            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.OVERLOADED, message, retry_s)
+            return refusal(status, ErrorCode.OVERLOADED, message, retry_s)
         return None
 
 
-def _bound_buffers(transport: asyncio.Transport, send_buffer_bytes: int) -> None:
+def _bounded(transport: asyncio.Transport | None, send_buffer_bytes: int) -> asyncio.Transport:
     """Little is on its way at any time, so that a cancel is heard soon and a slow reader is noticed."""
+    if transport is None:
+        raise ConnectionResetError
     transport.set_write_buffer_limits(high=0)
-    connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    return transport

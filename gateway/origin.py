@@ -1,4 +1,4 @@
-"""Which web pages may connect: a page of any site can open a WebSocket to any host, the browser only says whose it is."""
+"""Which web pages may connect: any page can open a WebSocket to any host, the browser only says whose it is."""
 
 from __future__ import annotations
 

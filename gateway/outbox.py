@@ -88,7 +88,7 @@ class Outbox:
 
 
 class Playback:
-    """When the listener has heard all that was sent, as far as one can tell from here: it plays from the first chunk on."""
+    """When the listener has heard all that was sent, as far as one can tell: it plays from the first chunk on."""
 
     def __init__(self) -> None:
         self._ends = 0.0

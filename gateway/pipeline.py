@@ -1,7 +1,7 @@
 """One context from text to audio: text is cut into segments, segments are spoken in order, audio goes to the outbox.
 
-Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, `deliver` carries
-the audio of one stream after the other.  So stage 0 never waits for audio to be sent.
+Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, `deliver`
+carries the audio of one stream after the other.  So stage 0 never waits for audio to be sent.
 """
 
 from __future__ import annotations

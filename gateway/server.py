@@ -86,7 +86,9 @@ async def _serve(options: ServeOptions) -> int:
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")
     try:
         await web.TCPSite(runner, options.host, options.port).start()
-        await _run_engine(engine, f"http://{_shown(options.host)}:{runner.addresses[0][1]}", stop)
+        address = f"http://{_shown(options.host)}:{runner.addresses[0][1]}"
+        log.info("listening at %s, the model is being loaded", address)
+        await _run_engine(engine, address, stop)
     finally:
         watching.cancel()
         await shut_down(app)
@@ -118,8 +120,10 @@ def _shown(host: str) -> str:
 async def _json_errors(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """A path that does not exist is told in the same form as all refusals."""
+    """What the HTTP library refuses is told in the same form as all refusals."""
     try:
         return await handler(request)
     except web.HTTPNotFound:
         return refusal(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}")
+    except web.HTTPBadRequest as error:
+        return refusal(HTTPStatus.BAD_REQUEST, ErrorCode.PROTOCOL_ERROR, error.text or error.reason)

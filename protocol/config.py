@@ -73,11 +73,9 @@ class ConfigRules:
         values = {key: self._value(key, value) for key, value in changes.items()}
         changed = replace(config, **{key: value for key, value in values.items() if key not in _LATER_KEYS})
         if changed.codec_chunk_frames < changed.initial_codec_chunk_frames:
-            raise _bad(
-                "codec_chunk_frames",
-                changed.codec_chunk_frames,
-                f"an integer from initial_codec_chunk_frames ({changed.initial_codec_chunk_frames}) to {MOST_CHUNK_FRAMES}",
-            )
+            least = f"initial_codec_chunk_frames ({changed.initial_codec_chunk_frames})"
+            allowed = f"an integer from {least} to {MOST_CHUNK_FRAMES}"
+            raise _bad("codec_chunk_frames", changed.codec_chunk_frames, allowed)
         return changed
 
     def _value(self, key: str, value: object) -> object:
@@ -95,7 +93,8 @@ class ConfigRules:
             return value  # type: ignore[return-value]
         if not isinstance(value, str):
             raise _bad(key, value, "the name of a voice, or null for none")
-        raise Refusal(ErrorCode.UNKNOWN_VOICE, f"unknown voice {shown(value)}; voices: {', '.join(self.voices) or 'none'}")
+        voices = ", ".join(self.voices) or "none"
+        raise Refusal(ErrorCode.UNKNOWN_VOICE, f"unknown voice {shown(value)}; voices: {voices}")
 
     def _language(self, key: str, value: object) -> str:
         return _one_of(self.languages)(self, key, value)
@@ -108,7 +107,9 @@ class ConfigRules:
 
     def _response_format(self, key: str, value: object) -> str:
         if value in _LATER_FORMATS:
-            raise Refusal(ErrorCode.BAD_VALUE, f"{key} {shown(value)} is not supported yet by this server; {_formats()}")
+            allowed = ", ".join(BYTES_PER_SAMPLE)
+            message = f"{key} {shown(value)} is not supported yet by this server; allowed: {allowed}"
+            raise Refusal(ErrorCode.BAD_VALUE, message)
         return _one_of(tuple(BYTES_PER_SAMPLE))(self, key, value)
 
 
@@ -118,10 +119,6 @@ Check = Callable[[ConfigRules, str, object], object]
 def _later(key: str, value: object) -> None:
     if value is not None:
         raise Refusal(ErrorCode.BAD_VALUE, f"{key} is not supported yet by this server; allowed: null")
-
-
-def _formats() -> str:
-    return f"allowed: {', '.join(BYTES_PER_SAMPLE)}"
 
 
 def _bad(key: str, value: object, allowed: str) -> Refusal:

@@ -58,7 +58,7 @@ OUTPUT_STEPS = {
 
 
 class Context:
-    """Times are those of the session's clock.  `name` is the id of the wire; `client_id` None for an unnamed context."""
+    """Times are those of the session's clock.  `name` is the wire's id; `client_id` None for an unnamed context."""
 
     def __init__(self, number: int, client_id: str | None, config: SessionConfig, now: float) -> None:
         self.number, self.client_id, self.config = number, client_id, config

@@ -15,7 +15,7 @@ HEADER_BYTES = _LAYOUT.size  # 24
 
 @dataclass(frozen=True, slots=True)
 class AudioHeader:
-    """`sequence` counts the binary messages of the context from 0; `start`: index of the first sample in the context."""
+    """`sequence` counts the context's binary messages from 0; `start`: index of the first sample in the context."""
 
     context_number: int
     sequence: int

@@ -112,7 +112,7 @@ def _valid_id(value: object) -> str | None:
 def _label(fields: Fields, key: str) -> str | None:
     """A string of the client's own that comes back to it."""
     value = fields.get(key)
-    if value is None or isinstance(value, str) and len(value) <= MOST_ID and is_whole(value):
+    if value is None or (isinstance(value, str) and len(value) <= MOST_ID and is_whole(value)):
         return value
     raise _bad(key, f"a string of at most {MOST_ID} characters", value)
 

@@ -17,7 +17,7 @@ _WORD_START = re.compile(r"(?<!\S)\S|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3
 
 @dataclass(slots=True)
 class SegmentRecord:
-    """`start`: its first sample; `sent`: samples handed over so far; `total`: samples it will have, None if not known."""
+    """`start`: its first sample; `sent`: samples handed over so far; `total`: samples it will have, None: not known."""
 
     text: str
     start: int

@@ -1,13 +1,14 @@
 """The server's side of one connection as a state machine: no clock, no loop, no socket.
 
-The program that uses it hands over what it receives (`receive_text`, `receive_binary`, `tick`) and acts on the events that
-come back; it tells what happens to the audio (`audio_start` … `done`); and it sends, in order, the frames that
+The program that uses it hands over what it receives (`receive_text`, `receive_binary`, `tick`) and acts on the events
+that come back; it tells what happens to the audio (`audio_start` … `done`); and it sends, in order, the frames that
 `take_frames` returns, one WebSocket message each.  Refusals, answers and fences are queued by the session itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from protocol.codes import OPENING_CODES, TERMINAL_CODES, CloseCode, ErrorCode, LocalProtocolError, Refusal
 from protocol.config import ConfigRules, SessionConfig
@@ -278,7 +279,7 @@ class ServerSession:
         self.closing = Closing(CloseCode.NORMAL, "")
         return events
 
-    _HANDLERS = {
+    _HANDLERS: ClassVar = {
         Config: _on_config,
         Text: _on_text,
         Flush: _on_flush,
@@ -339,7 +340,8 @@ class ServerSession:
     def _check_room(self, context: Context | None, message: Text) -> None:
         buffered, room = context.buffered if context else 0, self._limits.text_characters
         if buffered + len(message.text) > room:
-            text = f"{len(message.text)} characters and {buffered} buffered ones exceed the limit of {room}; nothing was appended"
+            sizes = f"{len(message.text)} characters and {buffered} buffered ones"
+            text = f"{sizes} exceed the limit of {room}; nothing was appended"
             raise Refusal(ErrorCode.TEXT_TOO_LONG, text, message.context_id)
 
     def _too_big(self, data: bytes, limit: int) -> list[Event]:

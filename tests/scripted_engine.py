@@ -35,8 +35,8 @@ def frames_for(text: str) -> int:
 class ScriptedEngine:
     """Has the interface of `Engine`.
 
-    `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks that
-    still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
+    `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks
+    that still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
     `submitted`, `cancelled`, `credits` keep what was asked; `live` are the streams that are being spoken.
     """
 
@@ -138,7 +138,9 @@ class ScriptedEngine:
     async def _make(self, stream: EngineStream, request: Submit) -> None:
         total = min(self._frames(request.text), request.sampling.max_new_tokens)
         reason = "max_length" if total < self._frames(request.text) else "done"
-        finished = Finished(request.stream_id, reason, np.full((INFO.num_codebooks, total), request.stream_id, np.uint16))
+        finished = Finished(
+            request.stream_id, reason, np.full((INFO.num_codebooks, total), request.stream_id, np.uint16)
+        )
         if self._audio_gate is not None:
             stream.deliver(finished)
             await self._audio_gate.wait()

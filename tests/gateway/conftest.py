@@ -29,7 +29,9 @@ class RunningGateway:
 
 
 @asynccontextmanager
-async def running(engine: ScriptedEngine, settings: Settings | None = None, **options: object) -> AsyncIterator[RunningGateway]:
+async def running(
+    engine: ScriptedEngine, settings: Settings | None = None, **options: object
+) -> AsyncIterator[RunningGateway]:
     """Start, and clean up whatever the test left."""
     runner = web.AppRunner(make_app(engine, settings or Settings(), **options), access_log=None)
     await runner.setup()

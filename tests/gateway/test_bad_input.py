@@ -36,7 +36,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("message", "code"), REFUSED, ids=[f"{code}-{index}" for index, (_, code) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("message", "code"), REFUSED, ids=[f"{code}-{index}" for index, (_, code) in enumerate(REFUSED)]
+)
 async def test_refusals_change_nothing_and_others_go_on(run_gateway, message, code):
     engine = ScriptedEngine()
     engine.chunk_gate.clear()
@@ -76,7 +78,9 @@ async def test_text_around_unspeakable_text_is_still_verbatim(gateway):
         await client.speak(text)
         heard = await client.whole("_0")
     assert heard.text == text
-    assert [segment["segment_index"] for segment in heard.all("audio.segment")] == list(range(len(heard.all("audio.segment"))))
+    assert [segment["segment_index"] for segment in heard.all("audio.segment")] == list(
+        range(len(heard.all("audio.segment")))
+    )
 
 
 async def test_an_unknown_voice_ends_the_context_that_it_opens(gateway):
@@ -91,7 +95,11 @@ async def test_an_unknown_voice_ends_the_context_that_it_opens(gateway):
 
 @pytest.mark.parametrize(
     ("message", "code", "close"),
-    [(b'{"type": "session.ping"}', "protocol_error", 1003), (b"", "protocol_error", 1003), ("x" * 200_000, "message_too_big", 1009)],
+    [
+        (b'{"type": "session.ping"}', "protocol_error", 1003),
+        (b"", "protocol_error", 1003),
+        ("x" * 200_000, "message_too_big", 1009),
+    ],
     ids=["binary", "empty binary", "too big"],
 )
 async def test_what_breaks_the_protocol_closes_the_socket(gateway, message, code, close):
@@ -130,7 +138,9 @@ async def test_halves_of_a_character_meet(gateway):
         await client.say("input.done")
         heard = await client.whole("_0")
     assert heard.text == "Hello \N{GRINNING FACE} there \N{REPLACEMENT CHARACTER}"
-    assert not {"\N{GRINNING FACE}", "\N{REPLACEMENT CHARACTER}"} & set("".join(s["spoken"] for s in heard.all("audio.segment")))
+    assert not {"\N{GRINNING FACE}", "\N{REPLACEMENT CHARACTER}"} & set(
+        "".join(s["spoken"] for s in heard.all("audio.segment"))
+    )
 
 
 async def test_a_flood_of_text_is_bounded_and_a_cancel_is_still_heard(run_gateway):

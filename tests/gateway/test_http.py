@@ -40,7 +40,11 @@ async def test_health_and_readiness(run_gateway, http):
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("/", "text/html; charset=utf-8"), ("/web/app.js", "text/javascript; charset=utf-8"), ("/web/style.css", "text/css; charset=utf-8")],
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/web/app.js", "text/javascript; charset=utf-8"),
+        ("/web/style.css", "text/css; charset=utf-8"),
+    ],
 )
 async def test_the_page_and_its_files(gateway, http, path, kind):
     answer = await http.get(f"http://127.0.0.1:{gateway.port}{path}")
@@ -49,7 +53,9 @@ async def test_the_page_and_its_files(gateway, http, path, kind):
     assert answer.headers["Cache-Control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/web/nothing.js", "/web/..%2fpyproject.toml", "/web/%2fetc%2fpasswd", "/web/"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/web/nothing.js", "/web/..%2fpyproject.toml", "/web/%2fetc%2fpasswd", "/web/"]
+)
 async def test_what_does_not_exist(gateway, http, path):
     answer = await http.get(f"http://127.0.0.1:{gateway.port}{path}")
     assert answer.status == 404

@@ -75,7 +75,7 @@ def test_when_the_front_ends_the_next_one_gets_its_share():
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["put", "take"]), st.floats(0.1, 3)), max_size=80))
 def test_the_context_in_front_can_always_go_on(steps):
-    """With credit respected, no more than the budget and one piece of each context waits, and the front is never stuck."""
+    """With credit respected no more than the budget and a piece of each waits, and the front is never stuck."""
     box = Box(4)
     for number, what, seconds in steps:
         if what == "take":

@@ -27,7 +27,9 @@ async def test_a_text_is_spoken_whole_and_in_order(gateway):
     assert heard.types[:3] == ["audio.start", "audio.segment", "audio"]
     assert heard.types[-3:] == ["audio", "audio.done", "session.done"]
     assert heard.text == TEXT
-    expected = b"".join((ramp(0, _samples(s["spoken"])) * 32767).round().astype("<i2").tobytes() for s in heard.all("audio.segment"))
+    expected = b"".join(
+        (ramp(0, _samples(s["spoken"])) * 32767).round().astype("<i2").tobytes() for s in heard.all("audio.segment")
+    )
     assert heard.audio == expected
     done = heard.all("audio.done")[0]
     assert (done["total_bytes"], done["samples"], done["error"]) == (len(expected), len(expected) // 2, None)
@@ -91,7 +93,15 @@ async def test_contexts_follow_one_another(gateway):
             await client.speak(f"Context {name} speaks.", context_id=name)
         heard = [await client.whole(name) for name in names]
     for number, context in enumerate(heard):
-        assert context.types == ["audio.start", "audio.segment", "audio", "audio", "audio", "audio.done", "session.done"]
+        assert context.types == [
+            "audio.start",
+            "audio.segment",
+            "audio",
+            "audio",
+            "audio",
+            "audio.done",
+            "session.done",
+        ]
         assert context.end["utterance_index"] == number
 
 

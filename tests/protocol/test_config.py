@@ -9,19 +9,20 @@ from protocol.codes import ErrorCode, Refusal
 
 TAKEN = [
     ("voice", "bo"), ("voice", None), ("language", "de"), ("response_format", "f32"), ("sample_rate", 8000),
-    ("temperature", 0.01), ("temperature", 2), ("top_k", 1), ("top_k", 4096), ("top_p", 1), ("seed", 0), ("seed", 2**63 - 1),
-    ("seed", None), ("max_new_tokens", 1), ("max_new_tokens", 2048), ("initial_codec_chunk_frames", 25),
-    ("codec_chunk_frames", 4), ("split_granularity", "none"), ("max_buffer_delay_ms", 0), ("max_buffer_delay_ms", 5000),
-    ("framing", "header"),
+    ("temperature", 0.01), ("temperature", 2), ("top_k", 1), ("top_k", 4096), ("top_p", 1), ("seed", 0),
+    ("seed", 2**63 - 1), ("seed", None), ("max_new_tokens", 1), ("max_new_tokens", 2048),
+    ("initial_codec_chunk_frames", 25), ("codec_chunk_frames", 4), ("split_granularity", "none"),
+    ("max_buffer_delay_ms", 0), ("max_buffer_delay_ms", 5000), ("framing", "header"),
 ]  # fmt: skip
 
 REFUSED = [
-    ("voice", 5), ("voice", ["ada"]), ("language", "xx"), ("language", 1), ("response_format", "wav"), ("response_format", "opus"),
-    ("response_format", "mp3"), ("response_format", {}), ("sample_rate", 44101), ("sample_rate", "44100"), ("sample_rate", True),
-    ("temperature", 0), ("temperature", 2.1), ("temperature", True), ("temperature", "1"), ("temperature", 10**400),
-    ("top_k", 0), ("top_k", 1.0), ("top_p", 0), ("top_p", 1.1), ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5),
-    ("seed", False), ("max_new_tokens", 0), ("max_new_tokens", 2049), ("initial_codec_chunk_frames", 0), ("codec_chunk_frames", 26),
-    ("codec_chunk_frames", 3), ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"),
+    ("voice", 5), ("voice", ["ada"]), ("language", "xx"), ("language", 1), ("response_format", "wav"),
+    ("response_format", "opus"), ("response_format", "mp3"), ("response_format", {}), ("sample_rate", 44101),
+    ("sample_rate", "44100"), ("sample_rate", True), ("temperature", 0), ("temperature", 2.1), ("temperature", True),
+    ("temperature", "1"), ("temperature", 10**400), ("top_k", 0), ("top_k", 1.0), ("top_p", 0), ("top_p", 1.1),
+    ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5), ("seed", False), ("max_new_tokens", 0),
+    ("max_new_tokens", 2049), ("initial_codec_chunk_frames", 0), ("codec_chunk_frames", 26), ("codec_chunk_frames", 3),
+    ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"),
     ("ref_audio", "data:audio/wav;base64,AA=="), ("ref_text", "what was said"),
 ]  # fmt: skip
 
@@ -43,7 +44,7 @@ def test_unknown_voices_and_keys_are_named_with_what_is_allowed():
     with pytest.raises(Refusal, match="ada, bo") as voice:
         RULES.apply(DEFAULTS, {"voice": "nobody"})
     assert voice.value.code == ErrorCode.UNKNOWN_VOICE
-    with pytest.raises(Refusal, match="'colour'.*known keys: voice") as key:
+    with pytest.raises(Refusal, match=r"'colour'.*known keys: voice") as key:
         RULES.apply(DEFAULTS, {"colour": "red"})
     assert key.value.code == ErrorCode.UNKNOWN_FIELD
 
@@ -55,7 +56,9 @@ def test_null_restores_the_default(key):
     assert RULES.apply(changed, {key: None}) == DEFAULTS
 
 
-@pytest.mark.parametrize(("name", "rate", "width"), [("pcm", 44100, 2), ("f32", 44100, 4), ("mulaw", 8000, 1), ("alaw", 8000, 1)])
+@pytest.mark.parametrize(
+    ("name", "rate", "width"), [("pcm", 44100, 2), ("f32", 44100, 4), ("mulaw", 8000, 1), ("alaw", 8000, 1)]
+)
 def test_formats_have_their_own_default_rate(name, rate, width):
     config = RULES.apply(DEFAULTS, {"response_format": name})
     assert config.rate == config.to_wire()["sample_rate"] == rate

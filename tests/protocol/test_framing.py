@@ -27,5 +27,5 @@ def test_what_is_packed_is_unpacked(header):
 @pytest.mark.parametrize("change", [b"", b"XX", b"A8\x02\x01", b"A8\x01\x00", b"A8\x01\x81"])
 def test_anything_else_is_refused(change):
     message = change + AudioHeader(0, 0, 0, 0).pack()[len(change) :] if change else b"short"
-    with pytest.raises(ValueError, match="header|expected|flags"):
+    with pytest.raises(ValueError, match=r"header|expected|flags"):
         AudioHeader.unpack(message)

@@ -23,7 +23,17 @@ def test_lone_surrogates_are_read():
 
 @pytest.mark.parametrize(
     "data",
-    ["", "{", "nul", "{'a': 1}", '{"a": NaN}', f'{{"a": NaN, "b": {HALF}}}', f"[{HALF}", "[" * 70 + HALF + "]" * 70, '"\\ud83d' + '\\"' * 50000],
+    [
+        "",
+        "{",
+        "nul",
+        "{'a': 1}",
+        '{"a": NaN}',
+        f'{{"a": NaN, "b": {HALF}}}',
+        f"[{HALF}",
+        "[" * 70 + HALF + "]" * 70,
+        '"\\ud83d' + '\\"' * 50000,
+    ],
 )
 def test_what_is_not_json_is_refused(data):
     with pytest.raises(Refusal) as refused:

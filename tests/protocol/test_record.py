@@ -24,7 +24,16 @@ def _record(*segments: tuple[str, int], received: str = "", total: int | None = 
 
 @pytest.mark.parametrize(
     ("offset_ms", "spoken"),
-    [(0, ""), (99, ""), (440, ""), (450, "One "), (500, "One "), (1000, "One two. "), (1600, "One two. Three "), (99999, "One two. Three four.")],
+    [
+        (0, ""),
+        (99, ""),
+        (440, ""),
+        (450, "One "),
+        (500, "One "),
+        (1000, "One two. "),
+        (1600, "One two. Three "),
+        (99999, "One two. Three four."),
+    ],
 )
 def test_an_offset_is_cut_back_to_a_word_start(offset_ms, spoken):
     record = _record(("One two. ", 1000), ("Three four.", 1000), total=1000)

@@ -26,11 +26,13 @@ def test_a_context_from_text_to_its_end():
         "format": "pcm", "sample_rate": 44100, "channels": 1,
     }  # fmt: skip
     assert sent[1] == {
-        "type": "audio.segment", "context_id": "_0", "segment_index": 0, "text": "Hello.", "spoken": "Hello.", "start_sample": 0,
+        "type": "audio.segment", "context_id": "_0", "segment_index": 0,
+        "text": "Hello.", "spoken": "Hello.", "start_sample": 0,
     }  # fmt: skip
     assert sent[2] == bytes(200)
     assert sent[3] == {
-        "type": "audio.done", "context_id": "_0", "utterance_index": 0, "total_bytes": 200, "samples": 100, "error": None,
+        "type": "audio.done", "context_id": "_0", "utterance_index": 0,
+        "total_bytes": 200, "samples": 100, "error": None,
     }  # fmt: skip
     assert sent[4]["type"] == "session.done" and sent[4]["reason"] == "done" and sent[4]["seed"] == 42
     assert peer.session.open_contexts == ()
@@ -114,7 +116,13 @@ def test_cancel_is_answered_at_once_and_nothing_follows():
     peer.sent()
     assert peer.say("input.cancel", context_id="a") == [ContextCancelled(0)]
     assert peer.sent() == [
-        {"type": "input.cancelled", "context_id": "a", "samples_sent": 441, "text_spoken": "", "text_remaining": "One two three"}
+        {
+            "type": "input.cancelled",
+            "context_id": "a",
+            "samples_sent": 441,
+            "text_spoken": "",
+            "text_remaining": "One two three",
+        }
     ]
     with pytest.raises(LocalProtocolError):
         peer.session.audio(0, b"ab", 1, 0.0)
@@ -257,7 +265,8 @@ def test_failure_after_audio_tells_both():
     done, error = peer.sent()
     assert (done["type"], done["error"]) == ("audio.done", "overloaded")
     assert error == {
-        "type": "error", "code": "overloaded", "message": "full", "fatal": False, "context_id": "a", "retry_after_ms": 500,
+        "type": "error", "code": "overloaded", "message": "full", "fatal": False,
+        "context_id": "a", "retry_after_ms": 500,
     }  # fmt: skip
     with pytest.raises(LocalProtocolError):
         peer.session.failed(0, ErrorCode.INTERNAL, "again")

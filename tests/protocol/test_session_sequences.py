@@ -15,7 +15,9 @@ from protocol.limits import Limits
 
 IDS = st.sampled_from([None, "a", "b", "c"])
 PIECES = st.sampled_from(["", "word ", "two words. ", "\\ud83d", "\\ude00", " "])
-VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.none(), max_size=2))
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.none(), max_size=2)
+)
 
 
 def _message(kind: str, **fields: object) -> str:
@@ -30,7 +32,9 @@ CLIENT = st.one_of(
     st.builds(lambda name: _message("input.cancel", context_id=name), IDS),
     st.builds(lambda name: _message("session.ping", context_id=name, id="p"), IDS),
     st.builds(lambda rate: _message("session.config", sample_rate=rate), st.sampled_from([8000, 44100, 5])),
-    st.builds(lambda key, value: json.dumps({"type": "input.text", "text": "x", key: value}), st.text(max_size=8), VALUES),
+    st.builds(
+        lambda key, value: json.dumps({"type": "input.text", "text": "x", key: value}), st.text(max_size=8), VALUES
+    ),
     st.text(max_size=10),
 )
 RARE = st.sampled_from([_message("session.close"), b"\xff", "binary", "shutdown"])
@@ -112,7 +116,9 @@ def _play(steps: list, last: object) -> list[dict | bytes]:
 
 
 def _is_terminal(message: dict) -> bool:
-    return message["type"] in ("session.done", "input.cancelled") or (message["type"] == "error" and "context_id" in message)
+    return message["type"] in ("session.done", "input.cancelled") or (
+        message["type"] == "error" and "context_id" in message
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -142,7 +148,11 @@ def test_the_promises_hold_for_any_sequence(steps, last):
 def _check_context(messages: list) -> None:
     """One terminal, and it is the last; positions and counts add up; text is accounted for."""
     texts = [message for message in messages if isinstance(message, dict)]
-    assert [_is_terminal(message) for message in texts].count(True) == 1 and messages[-1] is texts[-1] and _is_terminal(texts[-1])
+    assert (
+        [_is_terminal(message) for message in texts].count(True) == 1
+        and messages[-1] is texts[-1]
+        and _is_terminal(texts[-1])
+    )
     bytes_sent, samples = sum(len(message) for message in messages if isinstance(message, bytes)), 0
     for message in messages:
         if isinstance(message, bytes):

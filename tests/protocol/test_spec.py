@@ -32,6 +32,13 @@ def test_every_code_and_message_is_in_the_reference():
 
 def test_defaults_in_the_reference_are_those_of_the_code():
     values = dataclasses.asdict(Limits())
-    for key in ("message_bytes", "config_message_bytes", "text_characters", "contexts", "waiting_contexts", "connections"):
+    for key in (
+        "message_bytes",
+        "config_message_bytes",
+        "text_characters",
+        "contexts",
+        "waiting_contexts",
+        "connections",
+    ):
         assert f"| `{key}` | {values[key]} |" in SPEC
     assert ", ".join(map(str, SAMPLE_RATES)) in SPEC
