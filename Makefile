@@ -13,15 +13,15 @@ BIN    := $(VENV)/bin
 SERVE  := $(VENV)/.serve-ready
 TESTED := $(VENV)/.test-ready
 
-.PHONY: serve test test-all lint chromium clean
+.PHONY: serve test test-all lint page-tools clean
 
 serve: $(SERVE)
 	$(BIN)/audio8-gateway serve --host $(HOST) --port $(PORT) $(ARGS)
 
-test: $(TESTED) chromium
+test: $(TESTED) page-tools
 	$(BIN)/python -m pytest -m "not gpu and not slow" $(ARGS)
 
-test-all: $(TESTED) chromium
+test-all: $(TESTED) page-tools
 	$(BIN)/python -m pytest -m "not gpu" $(ARGS)
 
 lint: $(TESTED)
@@ -44,14 +44,17 @@ $(TESTED): $(SERVE)
 	$(BIN)/python -m pip install --quiet -e ".[test]"
 	@touch $@
 
-# The page tests drive a real browser.  Installing it is only possible for root on a system with apt.
-chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null && exit 0; \
+# What the page tests run on.  Installing it is only possible for root on a system with apt.
+page-tools:
+	@missing=""; \
+	  command -v chromium chromium-browser google-chrome >/dev/null || missing="chromium"; \
+	  command -v node >/dev/null || missing="$$missing nodejs"; \
+	  [ -n "$$missing" ] || exit 0; \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing Chromium for the page tests"; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null && exit 0; \
+	    echo "installing for the page tests: $$missing"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null && exit 0; \
 	  fi; \
-	  echo "no Chromium found and none can be installed from here: the page tests will not run"
+	  echo "cannot install from here: $$missing; the page tests that need it will not run"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
