@@ -95,10 +95,8 @@ class Browsing:
 
     async def until_heard(self, seconds: float) -> None:
         """Wait until the loudspeaker has had so much sound."""
-        await self.until(
-            f"recording.blocks.filter((block) => block.some((x) => x !== 0)).length * 1024 >= {seconds} * recording.rate"
-        )
-
+        loud = "recording.blocks.filter((block) => block.some((x) => x !== 0))"
+        await self.until(f"{loud}.length * 1024 >= {seconds} * recording.rate")
 
 
 def find_browser() -> str | None:

@@ -39,7 +39,8 @@ let underruns = 0; // of the turns before it
 const composer = new Composer(byId('text'), byId('backdrop'), {
   onText: (text) => {
     turn ??= begin();
-    if (turn) speaker.write(turn, text);
+    view.clearAdvice();
+    speaker.write(turn, text);
   },
   onFlush: () => turn && speaker.flush(turn),
   onDone: () => {
@@ -53,24 +54,28 @@ const composer = new Composer(byId('text'), byId('backdrop'), {
 });
 
 function begin() {
-  const config = settings.read();
-  if (config) client.configure(config);
-  view.notice(config ? '' : 'A setting is not valid; the last valid ones are used.', config ? 'info' : 'bad');
+  const { problem } = settings;
+  if (!problem) client.configure(settings.read());
+  view.notice(problem ? `${problem} The settings from before are used.` : '', problem ? 'bad' : 'info');
   underruns += shown?.record.underruns ?? 0;
   shown = speaker.open();
   return shown;
 }
 
 function stop() {
-  typist.stop();
-  typingEnded();
+  const wasTyping = endTyping();
   speaker.stop();
   waveform.cut(player.played);
+  if (wasTyping) composer.empty(); // the half word in the field is not the user's
 }
 
-function typingEnded() {
+/** Stops the typist; returns whether it was at work. */
+function endTyping() {
+  const wasTyping = typist.busy;
+  typist.stop();
   composer.readOnly = false;
   view.typing(false);
+  return wasTyping;
 }
 
 function toggleTyping() {
@@ -78,12 +83,17 @@ function toggleTyping() {
   stop(); // one voice at a time: the text that is typed starts its own turn
   const text = byId('script').value.trim();
   if (!text) return byId('script').focus();
+  composer.empty();
   composer.readOnly = true;
   view.typing(true);
-  typist.start(text, (piece) => composer.append(piece), () => {
-    typingEnded();
-    composer.finish();
-  });
+  typist.start(
+    text,
+    (piece) => composer.append(piece),
+    () => {
+      endTyping();
+      composer.finish();
+    },
+  );
 }
 
 function showSpeed() {
@@ -97,9 +107,8 @@ speaker.addEventListener('turn', ({ detail }) => {
   if (changed === turn && changed.state !== 'open') {
     // Stopped, or ended by the server, while it was being written: its text goes to the list, an unsent word stays.
     turn = null;
-    typist.stop();
-    typingEnded();
-    composer.clear();
+    if (endTyping()) composer.empty();
+    else composer.clear();
   }
   if (changed !== turn && changed.state !== 'open') view.turn(changed);
   view.busy(speaker.busy);
@@ -107,7 +116,8 @@ speaker.addEventListener('turn', ({ detail }) => {
 player.addEventListener('status', ({ detail }) => view.audio(detail));
 
 // Any tap or key may be the one that lets the page make sound; later ones revive an output that the system stopped.
-for (const type of ['pointerdown', 'keydown']) document.addEventListener(type, () => player.unlock(), { capture: true });
+for (const type of ['pointerdown', 'keydown'])
+  document.addEventListener(type, () => player.unlock(), { capture: true });
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape' || event.isComposing) return;
   stop();

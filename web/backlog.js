@@ -22,6 +22,7 @@ export class Backlog {
 
   /** Forgets the chunks that end at or before `position`. */
   dropBefore(position) {
-    while (this.#chunks.length && this.#chunks[0].start + this.#chunks[0].samples.length <= position) this.#chunks.shift();
+    while (this.#chunks.length && this.#chunks[0].start + this.#chunks[0].samples.length <= position)
+      this.#chunks.shift();
   }
 }

@@ -22,8 +22,15 @@ export class SpeechContext {
   constructor(client, id, listener, opening) {
     this.#client = client;
     this.id = id;
-    this.listener = { onStart: NOTHING, onSegment: NOTHING, onAudio: NOTHING, onFlushed: NOTHING, onProgress: NOTHING,
-      onEnd: NOTHING, ...listener };
+    this.listener = {
+      onStart: NOTHING,
+      onSegment: NOTHING,
+      onAudio: NOTHING,
+      onFlushed: NOTHING,
+      onProgress: NOTHING,
+      onEnd: NOTHING,
+      ...listener,
+    };
     this.opening = opening; // sent with the text that opens the context
     this.state = 'open'; // open → draining → ended, or cancelled → ended
     this.admitted = false; // its messages go out; until then they are held
@@ -63,7 +70,8 @@ export class SpeechContext {
     if (this.state === 'cancelled' || this.state === 'ended') return;
     this.state = 'cancelled';
     // To the cancel of a context that it never heard of, the server says nothing.
-    if (this.admitted && this.started) this.#send({ type: 'input.cancel', playback_offset_ms: Math.round(playbackOffsetMs) });
+    if (this.admitted && this.started)
+      this.#send({ type: 'input.cancel', playback_offset_ms: Math.round(playbackOffsetMs) });
     else this.#client.endContext(this, 'cancelled', {});
   }
 
@@ -100,6 +108,7 @@ export class SpeechClient {
   #config = {};
   #configSent = null; // as JSON
 
+  /** The last argument is for tests. */
   constructor(url, handlers = {}, { WebSocket = globalThis.WebSocket, later = (f, ms) => setTimeout(f, ms) } = {}) {
     this.#url = url;
     this.#handlers = { onReady: NOTHING, onStatus: NOTHING, onRefused: NOTHING, onFault: NOTHING, ...handlers };
@@ -209,7 +218,8 @@ export class SpeechClient {
     if (message.type === 'session.ready') return this.#onReady(message);
     if (message.type === 'error') return this.#onError(message);
     const context = this.#contexts.get(message.context_id);
-    if (context && Object.hasOwn(this.#CONTEXT_MESSAGES, message.type)) this.#CONTEXT_MESSAGES[message.type](context, message);
+    if (context && Object.hasOwn(this.#CONTEXT_MESSAGES, message.type))
+      this.#CONTEXT_MESSAGES[message.type](context, message);
     // Anything else is of an ended context or of a newer protocol: not for us.
   }
 
@@ -264,7 +274,8 @@ export class SpeechClient {
   }
 
   #onAudio(context, header, buffer) {
-    if (header.sequence < context.sequence) throw new Error(`${context.id}: audio message ${header.sequence} came twice`);
+    if (header.sequence < context.sequence)
+      throw new Error(`${context.id}: audio message ${header.sequence} came twice`);
     const samples = readSamples(buffer, context.format, header.count);
     if (header.sequence !== context.sequence || header.firstSample !== context.samples) {
       this.#handlers.onFault(`${context.id}: audio lost before message ${header.sequence}`);

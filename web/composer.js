@@ -4,7 +4,9 @@
 const LONGEST_WORD = 40; // a longer run without a border is sent as it comes
 
 // Scripts that put no space between words: each character is a border.
-const UNSPACED = ['Han', 'Hiragana', 'Katakana', 'Thai', 'Lao', 'Khmer', 'Myanmar'].map((name) => `\\p{Script=${name}}`).join('');
+const UNSPACED = ['Han', 'Hiragana', 'Katakana', 'Thai', 'Lao', 'Khmer', 'Myanmar']
+  .map((name) => `\\p{Script=${name}}`)
+  .join('');
 const UNFINISHED_WORD = new RegExp(`(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}])+$`, 'u');
 
 /** How much of `text` is finished words: all but a trailing run of letters and digits. */
@@ -67,6 +69,11 @@ export class Composer {
     this.#locked = '';
   }
 
+  /** Empties the field altogether. */
+  empty() {
+    this.#locked = this.#field.value = '';
+  }
+
   set readOnly(value) {
     this.#field.readOnly = value;
   }
@@ -88,7 +95,9 @@ export class Composer {
   #guard(event) {
     const { selectionStart: start, selectionEnd: end, value } = this.#field;
     const deletes = event.inputType.startsWith('delete');
-    const reachesBack = start < this.#locked.length || (start === end && start === this.#locked.length && /Backward$/.test(event.inputType));
+    const reachesBack =
+      start < this.#locked.length ||
+      (start === end && start === this.#locked.length && /Backward$/.test(event.inputType));
     if (deletes && reachesBack) {
       event.preventDefault();
       if (this.#locked) this.#handlers.onRefused();
@@ -119,16 +128,25 @@ export class Composer {
   }
 }
 
-/** Shows `text` in `element`: heard, then on its way, then not sent. Does nothing if that is what it shows. */
+/** Shows `text` in `element`: heard, then on its way, then not sent. Returns whether that was a change. */
 export function paintText(element, text, heard, locked) {
   const key = `${heard}|${locked}|${text}`;
-  if (element.paintedKey === key) return;
+  if (element.paintedKey === key) return false;
   element.paintedKey = key;
-  const parts = [['heard', text.slice(0, heard)], ['sent', text.slice(heard, locked)], ['unsent', text.slice(locked)]];
-  element.replaceChildren(...parts.filter(([, part]) => part).map(([name, part]) => {
-    const span = document.createElement('span');
-    span.className = name;
-    span.textContent = part;
-    return span;
-  }));
+  const parts = [
+    ['heard', text.slice(0, heard)],
+    ['sent', text.slice(heard, locked)],
+    ['unsent', text.slice(locked)],
+  ];
+  element.replaceChildren(
+    ...parts
+      .filter(([, part]) => part)
+      .map(([name, part]) => {
+        const span = document.createElement('span');
+        span.className = name;
+        span.textContent = part;
+        return span;
+      }),
+  );
+  return true;
 }

@@ -5,7 +5,10 @@ const VERSION = 1;
 
 /** How many bytes a sample takes, and how to read them as -1 … 1, by `audio.start`'s format. */
 const FORMATS = {
-  pcm: { bytes: 2, read: (buffer, at, count) => Float32Array.from(new Int16Array(buffer, at, count), (x) => x / 32768) },
+  pcm: {
+    bytes: 2,
+    read: (buffer, at, count) => Float32Array.from(new Int16Array(buffer, at, count), (x) => x / 32768),
+  },
   f32: { bytes: 4, read: (buffer, at, count) => new Float32Array(buffer.slice(at, at + 4 * count)) },
 };
 
@@ -35,6 +38,7 @@ export function parseHeader(buffer) {
 export function readSamples(buffer, format, count) {
   const { bytes, read } = FORMATS[format];
   const expected = HEADER_BYTES + bytes * count;
-  if (buffer.byteLength !== expected) throw new Error(`message has ${buffer.byteLength} bytes, its header says ${expected}`);
+  if (buffer.byteLength !== expected)
+    throw new Error(`message has ${buffer.byteLength} bytes, its header says ${expected}`);
   return read(buffer, HEADER_BYTES, count); // 24 is a multiple of the sample size, so the view is aligned
 }

@@ -14,8 +14,9 @@ const FROZEN_WATCHES = 4; // watches without a step of the audio clock: one seco
 
 /**
  * Events (CustomEvent, `detail` has the utterance's id): `started`, `gap` (also `position`), `progress` (about 50 times
- * a second while one is played, in a hidden tab too), `finished`. A stopped utterance never finishes. `status` has {status}: `idle`, `running`, `blocked` (a tap is needed),
- * `interrupted` (by a call or another app), or `failed` (also `message`).
+ * a second while one is played, in a hidden tab too), `finished`. A stopped utterance never finishes.
+ * `status` has {status}: `idle`, `running`, `blocked` (a tap is needed), `interrupted` (by a call or another app), or
+ * `failed` (also `message`).
  */
 export class Player extends EventTarget {
   #openOutput;
@@ -49,12 +50,22 @@ export class Player extends EventTarget {
 
   /** Announces an utterance; play starts when `prebufferMs` of it are there. */
   begin(id, prebufferMs = 0) {
-    this.#queue.push({ id, prebuffer: prebufferMs / 1000, backlog: new Backlog(), serial: 0, fed: 0, consumed: 0,
-      gaps: 0, started: false, ended: false, endTold: false });
+    this.#queue.push({
+      id,
+      prebuffer: prebufferMs / 1000,
+      backlog: new Backlog(),
+      serial: 0,
+      fed: 0,
+      consumed: 0,
+      gaps: 0,
+      started: false,
+      ended: false,
+      endTold: false,
+    });
     if (!this.#output) this.#open();
   }
 
-  /** Appends samples to an utterance. Those of one that is not in the queue (stopped, never begun) are dropped. */
+  /** Appends samples to an utterance. Those of one that was stopped or never begun are dropped. */
   push(id, samples) {
     const utterance = this.#find(id);
     if (!utterance || utterance.ended || samples.length === 0) return;
@@ -71,7 +82,7 @@ export class Player extends EventTarget {
     this.#feed();
   }
 
-  /** Silence in a few milliseconds, everything dropped. Returns what was heard: a Map of id to samples (see `position`). */
+  /** Silence in a few milliseconds, everything dropped. Returns what was heard: a Map of id to `position`. */
   stop() {
     const heard = new Map(this.#queue.map(({ id }) => [id, this.position(id)]));
     this.#queue = [];
@@ -141,7 +152,7 @@ export class Player extends EventTarget {
     this.#emit('status', { status, message });
   }
 
-  /** Notices what no event tells: sound that is not allowed to start, and a running context whose clock stands still. */
+  /** Notices what no event tells: sound that is not allowed, and a running context whose clock stands still. */
   #watch() {
     if (!this.#output || this.#queue.length === 0) return;
     const { context } = this.#output;

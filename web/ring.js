@@ -30,7 +30,8 @@ export class Ring {
 
   /** Appends all samples. Throws a RangeError rather than overwrite what has not been read. */
   write(samples) {
-    if (samples.length > this.free) throw new RangeError(`ring: ${samples.length} samples do not fit into ${this.free}`);
+    if (samples.length > this.free)
+      throw new RangeError(`ring: ${samples.length} samples do not fit into ${this.free}`);
     const at = this.end & this.mask;
     const first = Math.min(samples.length, this.capacity - at);
     // The usual case copies without a view, which would be garbage on the audio thread.

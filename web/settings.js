@@ -15,11 +15,14 @@ export class Settings {
   fill({ voices, config }) {
     const { voice, seed } = this.#form.elements;
     const chosen = voice.value;
-    voice.replaceChildren(...voices.map(({ name, language, description }) => {
-      const option = new Option(`${name} (${language})`, name);
-      option.dataset.description = description;
-      return option;
-    }), new Option('None: the model chooses', ''));
+    voice.replaceChildren(
+      ...voices.map(({ name, language, description }) => {
+        const option = new Option(`${name} (${language})`, name);
+        option.dataset.description = description;
+        return option;
+      }),
+      new Option('None: the model chooses', ''),
+    );
     voice.options[voice.options.length - 1].dataset.description = 'No reference: the timbre is the model’s choice.';
     const first = !this.#form.dataset.filled;
     voice.value = first ? (config.voice ?? '') : chosen;
@@ -34,18 +37,27 @@ export class Settings {
     seed.value = config.seed ?? '';
   }
 
-  /** Keys for `session.config`, or null while a field holds something that is not allowed (the browser shows which). */
+  /** What is wrong with the first field that holds something not allowed; null if all are well. */
+  get problem() {
+    const field = this.#form.querySelector('input:invalid');
+    return field && `${field.labels[0].querySelector('span').textContent}: ${field.validationMessage}`;
+  }
+
+  /** Keys for `session.config`. Only while there is no `problem`. */
   read() {
-    if (!this.#form.reportValidity()) return null;
     const { elements } = this.#form;
-    const config = { voice: elements.voice.value || null, seed: elements.seed.value === '' ? null : Number(elements.seed.value) };
+    const config = {
+      voice: elements.voice.value || null,
+      seed: elements.seed.value === '' ? null : Number(elements.seed.value),
+    };
     for (const [key, read] of Object.entries(NUMBERS)) config[key] = read(elements[key].value);
     return config;
   }
 
   #showValues() {
     const { elements } = this.#form;
-    for (const output of this.#form.querySelectorAll('output[for]')) output.value = Number(elements[output.htmlFor.value].value).toFixed(2);
+    for (const output of this.#form.querySelectorAll('output[for]'))
+      output.value = Number(elements[output.htmlFor.value].value).toFixed(2);
     const [option] = elements.voice.selectedOptions;
     this.#form.querySelector('[data-voice-description]').textContent = option?.dataset.description ?? '';
   }

@@ -63,11 +63,14 @@ export class Speaker extends EventTarget {
   /** Opens a turn. `opening` (voice, seed) goes with its first text. */
   open(opening) {
     const turn = new Turn(++this.#count, this.#rate);
-    turn.context = this.#client.open({
-      onSegment: ({ text, start_sample: start }) => this.#onSegment(turn, text, start),
-      onAudio: (samples) => this.#onAudio(turn, samples),
-      onEnd: (end) => this.#onEnd(turn, end),
-    }, opening);
+    turn.context = this.#client.open(
+      {
+        onSegment: ({ text, start_sample: start }) => this.#onSegment(turn, text, start),
+        onAudio: (samples) => this.#onAudio(turn, samples),
+        onEnd: (end) => this.#onEnd(turn, end),
+      },
+      opening,
+    );
     this.#turns.set(turn.id, turn);
     this.#player.begin(turn.id, this.prebufferMs);
     this.#changed(turn);

@@ -5,7 +5,10 @@ const LONGEST_PIECE = 6;
 
 /** Cuts a text into pieces about as a tokenizer does: short runs, a space belongs to the word after it. */
 export function pieces(text) {
-  const pattern = new RegExp(`\\s*[\\p{L}\\p{M}\\p{N}]{1,${LONGEST_PIECE}}|\\s*[^\\s\\p{L}\\p{M}\\p{N}]{1,3}|\\s+`, 'gu');
+  const pattern = new RegExp(
+    `\\s*[\\p{L}\\p{M}\\p{N}]{1,${LONGEST_PIECE}}|\\s*[^\\s\\p{L}\\p{M}\\p{N}]{1,3}|\\s+`,
+    'gu',
+  );
   return text.match(pattern) ?? [];
 }
 

@@ -5,7 +5,8 @@ import { paintText } from './composer.js';
 const TURNS_SHOWN = 20;
 const ENDINGS = { open: 'speaking', closing: 'speaking', spoken: 'spoken', stopped: 'stopped', failed: 'failed' };
 
-const milliseconds = (value) => (value === null ? '–' : Math.round(value).toLocaleString('en-US').replace(',', '\u202f'));
+const milliseconds = (value) =>
+  value === null ? '–' : Math.round(value).toLocaleString('en-US').replace(',', '\u202f');
 
 export class View {
   #root;
@@ -25,7 +26,12 @@ export class View {
   }
 
   connection({ state, retryMs, reason }) {
-    const texts = { connecting: 'Connecting…', ready: 'Ready', waiting: `Reconnecting in ${Math.ceil(retryMs / 1000)} s`, closed: 'Closed' };
+    const texts = {
+      connecting: 'Connecting…',
+      ready: 'Ready',
+      waiting: `Reconnecting in ${Math.ceil(retryMs / 1000)} s`,
+      closed: 'Closed',
+    };
     this.#setText('status', texts[state]);
     this.#get('status').dataset.state = state;
     this.#get('status').title = reason ?? '';
@@ -50,6 +56,11 @@ export class View {
     this.#get('notice').dataset.kind = kind;
   }
 
+  /** Takes an earlier line of advice away; trouble stays until it is over. */
+  clearAdvice() {
+    if (this.#get('notice').dataset.kind === 'info') this.#setText('notice', '');
+  }
+
   figures({ firstAudioMs, bufferedMs, underruns, realTimeFactor }) {
     this.#setText('first-audio', milliseconds(firstAudioMs));
     this.#setText('buffer', milliseconds(bufferedMs));
@@ -64,7 +75,6 @@ export class View {
 
   typing(typing) {
     this.#setText('auto', typing ? 'Stop typing' : 'Let it type');
-    this.#get('auto').setAttribute('aria-pressed', String(typing));
   }
 
   /** Shows a turn whose text has left the field in the list, newest first. */
@@ -77,15 +87,20 @@ export class View {
       this.#forgetOldest();
     }
     item.dataset.state = turn.state;
-    item.querySelector('.state').textContent = ENDINGS[turn.state] + (Number.isInteger(turn.seed) ? ` · seed ${turn.seed}` : '');
+    item.querySelector('.state').textContent =
+      ENDINGS[turn.state] + (Number.isSafeInteger(turn.seed) ? ` · seed ${turn.seed}` : '');
     item.querySelector('.problem').textContent = turn.problem ?? '';
     this.#get('history').hidden = false;
     this.progress();
   }
 
-  /** Brings the listed turns' highlighting up to date. */
+  /** Brings the listed turns' highlighting up to date; a long one is scrolled along with the speech. */
   progress() {
-    for (const [turn, item] of this.#items) paintText(item.querySelector('.text'), turn.text, turn.heardLength, turn.text.length);
+    for (const [turn, item] of this.#items) {
+      const text = item.querySelector('.text');
+      if (!paintText(text, turn.text, turn.heardLength, turn.text.length) || turn.over) continue;
+      text.scrollTop = (text.querySelector('.heard')?.offsetHeight ?? 0) - text.clientHeight / 2;
+    }
   }
 
   #forgetOldest() {

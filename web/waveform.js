@@ -40,7 +40,14 @@ export class Waveform {
   draw(position) {
     const { clientWidth: width, clientHeight: height } = this.#canvas;
     const played = position / this.#barSamples;
-    const state = [width, height, devicePixelRatio, Math.round(played * BAR_PX), this.#length, this.#colours !== null].join();
+    const state = [
+      width,
+      height,
+      devicePixelRatio,
+      Math.round(played * BAR_PX),
+      this.#length,
+      this.#colours !== null,
+    ].join();
     if (state === this.#drawn) return;
     this.#drawn = state;
     this.#forget(played);
@@ -58,7 +65,11 @@ export class Waveform {
 
   #readColours() {
     const style = getComputedStyle(this.#canvas);
-    return { heard: style.getPropertyValue('--accent'), ahead: style.getPropertyValue('--wave-ahead'), line: style.getPropertyValue('--wave-line') };
+    return {
+      heard: style.getPropertyValue('--accent'),
+      ahead: style.getPropertyValue('--wave-ahead'),
+      line: style.getPropertyValue('--wave-line'),
+    };
   }
 
   #prepare(width, height) {
@@ -85,7 +96,7 @@ export class Waveform {
       context.roundRect(x, middle - half, BAR_PX - 2, 2 * half, 1.5);
       context.fill();
     }
-    context.globalAlpha = 1;
+    context.globalAlpha = this.#bars.length ? 1 : 0; // there is nothing to be played yet
     context.fillStyle = this.#colours.heard;
     context.fillRect((played - left) * BAR_PX - 1, 10, 1.5, height - 20);
   }

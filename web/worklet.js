@@ -1,6 +1,7 @@
 // The audio thread: hands messages to a Playback and blocks to the device. `process` creates no objects.
 //
-// In:  {type: 'begin', serial, prebuffer, offset} · {type: 'push', serial, samples} · {type: 'end', serial} · {type: 'stop'}
+// In:  {type: 'begin', serial, prebuffer, offset} · {type: 'push', serial, samples} · {type: 'end', serial} ·
+//      {type: 'stop'}
 // Out: {serial, state, consumed, gaps}, one object used again and again, copied by postMessage.
 
 import { Playback, State } from './playback.js';

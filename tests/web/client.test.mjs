@@ -21,7 +21,9 @@ class Socket {
   close() {}
 
   receive(message) {
-    this.onmessage({ data: typeof message === 'string' || message instanceof ArrayBuffer ? message : JSON.stringify(message) });
+    this.onmessage({
+      data: typeof message === 'string' || message instanceof ArrayBuffer ? message : JSON.stringify(message),
+    });
   }
 
   take() {
@@ -30,7 +32,15 @@ class Socket {
 }
 
 /** A binary message as the gateway frames it, `values` as 16-bit samples. */
-function binary({ number = 0, sequence = 0, first = 0, values = [1, 2, 3], magic = 'A8', version = 1, count = values.length }) {
+function binary({
+  number = 0,
+  sequence = 0,
+  first = 0,
+  values = [1, 2, 3],
+  magic = 'A8',
+  version = 1,
+  count = values.length,
+}) {
   const view = new DataView(new ArrayBuffer(24 + 2 * values.length));
   view.setUint8(0, magic.charCodeAt(0));
   view.setUint8(1, magic.charCodeAt(1));
@@ -44,7 +54,12 @@ function binary({ number = 0, sequence = 0, first = 0, values = [1, 2, 3], magic
   return view.buffer;
 }
 
-const start = (id, number = 0, format = 'pcm') => ({ type: 'audio.start', context_id: id, context_number: number, format });
+const start = (id, number = 0, format = 'pcm') => ({
+  type: 'audio.start',
+  context_id: id,
+  context_number: number,
+  format,
+});
 
 let log;
 let client;
@@ -60,11 +75,15 @@ beforeEach(() => {
   Socket.all = [];
   log = [];
   retries = [];
-  client = new SpeechClient('ws://x/v1/stream', {
-    onStatus: ({ state }) => log.push(['status', state]),
-    onRefused: ({ code }) => log.push(['refused', code]),
-    onFault: (text) => log.push(['fault', text]),
-  }, { WebSocket: Socket, later: (f, ms) => retries.push({ f, ms }) });
+  client = new SpeechClient(
+    'ws://x/v1/stream',
+    {
+      onStatus: ({ state }) => log.push(['status', state]),
+      onRefused: ({ code }) => log.push(['refused', code]),
+      onFault: (text) => log.push(['fault', text]),
+    },
+    { WebSocket: Socket, later: (f, ms) => retries.push({ f, ms }) },
+  );
 });
 
 /** A connected client, with nothing logged or sent but what follows. */
@@ -82,7 +101,14 @@ test('the config goes out before the first text, once, and asks for headers and 
   client.open().text('Hello');
   client.open().text('again');
   assert.deepEqual(socket.take(), [
-    { type: 'session.config', framing: 'header', response_format: 'pcm', sample_rate: 44100, voice: 'anna', seed: null },
+    {
+      type: 'session.config',
+      framing: 'header',
+      response_format: 'pcm',
+      sample_rate: 44100,
+      voice: 'anna',
+      seed: null,
+    },
     { type: 'input.text', text: 'Hello', context_id: 'turn-1' },
     { type: 'input.text', text: 'again', context_id: 'turn-2' },
   ]);
@@ -91,8 +117,17 @@ test('the config goes out before the first text, once, and asks for headers and 
 test('text, flush, done; then nothing more of that context', () => {
   const socket = connected();
   const context = client.open({}, { language: 'en' });
-  for (const act of [() => context.text('a'), () => context.text(''), () => context.text('b'), () => context.flush('f'),
-    () => context.done(), () => context.text('late'), () => context.flush(), () => context.done()]) act();
+  for (const act of [
+    () => context.text('a'),
+    () => context.text(''),
+    () => context.text('b'),
+    () => context.flush('f'),
+    () => context.done(),
+    () => context.text('late'),
+    () => context.flush(),
+    () => context.done(),
+  ])
+    act();
   assert.deepEqual(socket.take().slice(1), [
     { type: 'input.text', text: 'a', language: 'en', context_id: 'turn-1' },
     { type: 'input.text', text: 'b', context_id: 'turn-1' },
@@ -111,7 +146,10 @@ test('a changed config waits for the open contexts, and what is opened after it 
   second.done();
   assert.deepEqual(socket.take(), []);
   socket.receive({ type: 'session.done', context_id: 'turn-1', reason: 'done' });
-  assert.deepEqual(socket.take().map(({ type }) => type), ['session.config', 'input.text', 'input.done']);
+  assert.deepEqual(
+    socket.take().map(({ type }) => type),
+    ['session.config', 'input.text', 'input.done'],
+  );
 });
 
 test('samples, segments and the end arrive in order', () => {
@@ -124,7 +162,12 @@ test('samples, segments and the end arrive in order', () => {
   socket.receive({ type: 'audio.done', context_id: 'turn-1', samples: 3 });
   socket.receive({ type: 'session.done', context_id: 'turn-1', reason: 'done' });
   socket.receive({ type: 'session.done', context_id: 'turn-1', reason: 'done' });
-  assert.deepEqual(log, [['a', 'segment', 'Hi'], ['a', 'audio', 0, [1, -2]], ['a', 'audio', 2, [3]], ['a', 'end', 'done']]);
+  assert.deepEqual(log, [
+    ['a', 'segment', 'Hi'],
+    ['a', 'audio', 0, [1, -2]],
+    ['a', 'audio', 2, [3]],
+    ['a', 'end', 'done'],
+  ]);
 });
 
 test('32-bit floats are read too', () => {
@@ -146,7 +189,8 @@ test('after cancel nothing of the context is delivered, though the server still 
   first.cancel(12.4);
   assert.deepEqual(socket.take().at(-1), { type: 'input.cancel', playback_offset_ms: 12, context_id: 'turn-1' });
   client.open(listener('b')).text('Next');
-  const late = () => [1, 2, 3, 4, 5].forEach((sequence) => socket.receive(binary({ number: 0, sequence, first: 3 * sequence })));
+  const late = () =>
+    [1, 2, 3, 4, 5].forEach((sequence) => socket.receive(binary({ number: 0, sequence, first: 3 * sequence })));
   late();
   socket.receive({ type: 'audio.segment', context_id: 'turn-1', text: 'late', start_sample: 0 });
   socket.receive({ type: 'input.cancelled', context_id: 'turn-1' });
@@ -154,7 +198,10 @@ test('after cancel nothing of the context is delivered, though the server still 
   socket.receive(start('turn-2', 1));
   late();
   socket.receive(binary({ number: 1, values: [9] }));
-  assert.deepEqual(log, [['a', 'end', 'cancelled'], ['b', 'audio', 0, [9]]]);
+  assert.deepEqual(log, [
+    ['a', 'end', 'cancelled'],
+    ['b', 'audio', 0, [9]],
+  ]);
 });
 
 test('a context that ends while its cancel is on the way counts as cancelled, once', () => {
@@ -202,13 +249,26 @@ test('faults in the framing are told and never thrown', () => {
 test('unknown and malformed messages are survived', () => {
   const socket = connected();
   client.open(listener('a')).text('Hi');
-  for (const message of ['{', 'null', '7', '[]', '{}', { type: 'x.new' }, { type: 'x.new', context_id: 'turn-1' },
-    { type: 'toString', context_id: 'turn-1' }, start('turn-1', 0, 'opus'), { type: 'audio.segment', context_id: 'nobody' }]) {
+  for (const message of [
+    '{',
+    'null',
+    '7',
+    '[]',
+    '{}',
+    { type: 'x.new' },
+    { type: 'x.new', context_id: 'turn-1' },
+    { type: 'toString', context_id: 'turn-1' },
+    start('turn-1', 0, 'opus'),
+    { type: 'audio.segment', context_id: 'nobody' },
+  ]) {
     socket.receive(message);
   }
   socket.receive(start('turn-1'));
   socket.receive(binary({ values: [5] }));
-  assert.deepEqual(log.filter(([who]) => who === 'a'), [['a', 'audio', 0, [5]]]);
+  assert.deepEqual(
+    log.filter(([who]) => who === 'a'),
+    [['a', 'audio', 0, [5]]],
+  );
 });
 
 test('an error with the context ends it; a refusal is told; text refused after a stop is no news', () => {
@@ -217,15 +277,21 @@ test('an error with the context ends it; a refusal is told; text refused after a
   socket.receive({ type: 'error', code: 'bad_value', message: 'm', fatal: false });
   socket.receive({ type: 'error', code: 'context_ended', message: 'm', fatal: false, about_context_id: 'turn-0' });
   socket.receive({ type: 'error', code: 'engine_failed', message: 'm', fatal: false, context_id: 'turn-1' });
-  assert.deepEqual(log, [['refused', 'bad_value'], ['a', 'end', 'error']]);
+  assert.deepEqual(log, [
+    ['refused', 'bad_value'],
+    ['a', 'end', 'error'],
+  ]);
 });
 
-test('a lost connection ends what the server knew, comes back with growing pauses, and keeps what it had not heard of', () => {
+test('a lost connection ends what the server knew, is tried again ever later, and what was not sent is kept', () => {
   const socket = connected();
   client.open(listener('a')).text('Hi');
   socket.onclose({ code: 1006, reason: '' });
   client.open(listener('b')).text('held');
-  assert.deepEqual(log, [['a', 'end', 'lost'], ['status', 'waiting']]);
+  assert.deepEqual(log, [
+    ['a', 'end', 'lost'],
+    ['status', 'waiting'],
+  ]);
   const pauses = [];
   for (let i = 0; i < 8; i++) {
     const { f, ms } = retries.shift();
@@ -237,7 +303,10 @@ test('a lost connection ends what the server knew, comes back with growing pause
   retries.shift().f();
   const again = Socket.all.at(-1);
   again.receive(READY);
-  assert.deepEqual(again.take().map(({ type }) => type), ['session.config', 'input.text']);
+  assert.deepEqual(
+    again.take().map(({ type }) => type),
+    ['session.config', 'input.text'],
+  );
   again.receive(start('turn-2', 0)); // numbers start anew with the connection
   again.receive(binary({ number: 0, values: [4] }));
   assert.deepEqual(log.at(-1), ['b', 'audio', 0, [4]]);
@@ -247,7 +316,10 @@ test('close is for good', () => {
   const socket = connected();
   client.open(listener('a')).text('Hi');
   client.close();
-  assert.deepEqual(log, [['a', 'end', 'closed'], ['status', 'closed']]);
+  assert.deepEqual(log, [
+    ['a', 'end', 'closed'],
+    ['status', 'closed'],
+  ]);
   assert.equal(socket.onclose, null);
   assert.equal(retries.length, 0);
 });

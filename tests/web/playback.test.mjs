@@ -63,7 +63,10 @@ test('running dry is a ramp to silence, one gap, and no sample is lost or comes 
   const played = 8192 - kept;
   assert.ok(first.length - played < 128);
   const gain = gains(second, ramp(51200 + kept, played));
-  assert.ok(gain.slice(FADE, -FADE).every((g) => g === 1), 'goes on with the sample after the last one');
+  assert.ok(
+    gain.slice(FADE, -FADE).every((g) => g === 1),
+    'goes on with the sample after the last one',
+  );
   assert.equal(playback.gaps, 1);
 });
 
@@ -108,7 +111,10 @@ test('gaps in the network longer than the buffer are heard once each, the others
     pause(20);
     return gap;
   });
-  assert.deepEqual(heard, pauses.map((ms) => (ms > 500 ? 1 : 0)));
+  assert.deepEqual(
+    heard,
+    pauses.map((ms) => (ms > 500 ? 1 : 0)),
+  );
 });
 
 test('the hint of the server is kept: nothing plays before the prebuffer is there', () => {

@@ -7,8 +7,15 @@ import { RATE, ramp } from './audio.mjs';
 /** An audio output with the real Playback behind it, whose clock and state the test moves. */
 class Output {
   constructor() {
-    this.context = { state: 'suspended', currentTime: 0, outputLatency: 0, resumes: 0, refusals: 0, onstatechange: null,
-      resume: () => this.#resume() };
+    this.context = {
+      state: 'suspended',
+      currentTime: 0,
+      outputLatency: 0,
+      resumes: 0,
+      refusals: 0,
+      onstatechange: null,
+      resume: () => this.#resume(),
+    };
     this.port = { onmessage: null, postMessage: (message) => this.#receive(message) };
     this.playback = new Playback(RATE, RATE);
     this.heard = [];
@@ -91,10 +98,16 @@ test('an utterance is played whole, the worklet holding a few seconds of it at m
   const seconds = (20 * 51200) / RATE;
   assert.equal(Math.round(player.bufferedMs), Math.round(seconds * 1000));
   output.run(seconds + 0.1);
-  assert.deepEqual(events, [['started', 'a'], ['finished', 'a']]);
+  assert.deepEqual(events, [
+    ['started', 'a'],
+    ['finished', 'a'],
+  ]);
   assert.ok(output.largest < 8 * RATE);
   const heard = numbers(output.heard).slice(221, -221);
-  assert.ok(heard.every((x, i) => x === heard[0] + i), 'every sample once, in order');
+  assert.ok(
+    heard.every((x, i) => x === heard[0] + i),
+    'every sample once, in order',
+  );
   assert.equal(player.bufferedMs, 0);
   assert.equal(player.played, 20 * 51200);
 });
@@ -103,12 +116,23 @@ test('utterances follow each other and are never mixed', async () => {
   const output = await unlocked();
   player.begin('a');
   player.begin('b');
-  player.push('b', ramp(8192).map(() => 0.25));
-  player.push('a', ramp(8192).map(() => -0.25));
+  player.push(
+    'b',
+    ramp(8192).map(() => 0.25),
+  );
+  player.push(
+    'a',
+    ramp(8192).map(() => -0.25),
+  );
   player.end('b');
   player.end('a');
   output.run(0.5);
-  assert.deepEqual(events, [['started', 'a'], ['finished', 'a'], ['started', 'b'], ['finished', 'b']]);
+  assert.deepEqual(events, [
+    ['started', 'a'],
+    ['finished', 'a'],
+    ['started', 'b'],
+    ['finished', 'b'],
+  ]);
   const flips = output.heard.findLastIndex((x) => x < 0) < output.heard.findIndex((x) => x > 0);
   assert.ok(flips, 'all of a before all of b');
 });
@@ -131,7 +155,10 @@ test('stop drops everything, tells what was heard, ignores what still comes, and
   player.push('b', ramp(8192));
   player.end('b');
   output.run(0.3);
-  assert.deepEqual(events.slice(1), [['started', 'b'], ['finished', 'b']]);
+  assert.deepEqual(events.slice(1), [
+    ['started', 'b'],
+    ['finished', 'b'],
+  ]);
 });
 
 test('a gap is told once', async () => {
@@ -142,7 +169,10 @@ test('a gap is told once', async () => {
   player.push('a', ramp(51200));
   player.end('a');
   output.run(1.5);
-  assert.deepEqual(events.filter(([type]) => type === 'gap'), [['gap', 'a']]);
+  assert.deepEqual(
+    events.filter(([type]) => type === 'gap'),
+    [['gap', 'a']],
+  );
 });
 
 test('without a gesture it says so, keeps the audio, and starts at the beginning with the tap', async () => {
@@ -199,7 +229,13 @@ test('a running context whose clock stands still is replaced within a second or 
   const last = numbers(output.heard).at(-1);
   const first = numbers(next.heard)[221] - 221;
   assert.ok(Math.abs(first - last) < 1100, `${last} then ${first}`); // since the last report: 21 ms at most
-  assert.deepEqual(events.filter(([type]) => type !== 'status'), [['started', 'a'], ['finished', 'a']]);
+  assert.deepEqual(
+    events.filter(([type]) => type !== 'status'),
+    [
+      ['started', 'a'],
+      ['finished', 'a'],
+    ],
+  );
 });
 
 test('a clock that moves is left alone, however seldom one looks', async () => {

@@ -45,9 +45,13 @@
   };
 
   // When the stop key is pressed, on the clock of the recording.
-  window.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape') recording.stoppedAt = recording.frames;
-  }, { capture: true });
+  window.addEventListener(
+    'keydown',
+    ({ key }) => {
+      if (key === 'Escape') recording.stoppedAt = recording.frames;
+    },
+    { capture: true },
+  );
 
   // A tab that is not seen: no frames, and timers about once a second.
   if (frozenFrames) {
@@ -61,9 +65,10 @@
     const realSend = WebSocket.prototype.send;
     WebSocket.prototype.send = function (text) {
       realSend.call(this, text);
-      this.last ??= this.addEventListener('message', ({ data }) => {
-        if (typeof data !== 'string') this.lastAudio = data;
-      }) ?? true;
+      this.last ??=
+        this.addEventListener('message', ({ data }) => {
+          if (typeof data !== 'string') this.lastAudio = data;
+        }) ?? true;
       if (JSON.parse(text).type !== 'input.cancel') return;
       const again = () => {
         for (let i = 1; i <= 5; i++) {

@@ -37,8 +37,14 @@ class FakePlayer extends EventTarget {
 const fakeClient = {
   open(listener) {
     const sent = [];
-    const context = { listener, sent, text: (text) => sent.push(text), flush: () => sent.push('FLUSH'),
-      done: () => sent.push('DONE'), cancel: (ms) => sent.push(['CANCEL', ms]) };
+    const context = {
+      listener,
+      sent,
+      text: (text) => sent.push(text),
+      flush: () => sent.push('FLUSH'),
+      done: () => sent.push('DONE'),
+      cancel: (ms) => sent.push(['CANCEL', ms]),
+    };
     fakeClient.last = context;
     return context;
   },
@@ -98,7 +104,10 @@ test('stop cancels every turn with what was heard of it, and what still comes is
   speaker.write(first, 'a ');
   const second = speaker.open();
   speaker.write(second, 'b ');
-  player.positions = new Map([[first.id, 22050], [second.id, 0]]);
+  player.positions = new Map([
+    [first.id, 22050],
+    [second.id, 0],
+  ]);
   speaker.stop();
   assert.deepEqual(first.context.sent.at(-1), ['CANCEL', 500]);
   assert.deepEqual(second.context.sent.at(-1), ['CANCEL', 0]);
@@ -115,7 +124,10 @@ test('a turn that has ended on the server is spoken when it has been heard, not 
   turn.context.listener.onAudio(new Float32Array(8192));
   turn.context.listener.onEnd({ reason: 'done', detail: { seed: 7, metrics: { rtf: 0.2 } } });
   assert.equal(turn.state, 'closing');
-  assert.deepEqual(player.calls.slice(-2), [['push', turn.id, 8192], ['end', turn.id]]);
+  assert.deepEqual(player.calls.slice(-2), [
+    ['push', turn.id, 8192],
+    ['end', turn.id],
+  ]);
   player.emit('finished', { id: turn.id });
   assert.equal(turn.state, 'spoken');
   assert.equal(turn.seed, 7);

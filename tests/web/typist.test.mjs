@@ -5,7 +5,10 @@ import { Typist, pieces } from '../../web/typist.js';
 /** A typist on a clock that the test moves, whose timers fire `late` ms after they should. */
 function typistOn(late = 0) {
   const clock = { now: 0, timers: [] };
-  const typist = new Typist({ now: () => clock.now, later: (f, ms) => clock.timers.push({ f, at: clock.now + ms + late }) });
+  const typist = new Typist({
+    now: () => clock.now,
+    later: (f, ms) => clock.timers.push({ f, at: clock.now + ms + late }),
+  });
   clock.next = () => {
     const { f, at } = clock.timers.shift();
     clock.now = at;
@@ -28,7 +31,11 @@ for (const late of [0, 1000]) {
     let written = '';
     let ended = 0;
     typist.speed = 50;
-    typist.start(text, (piece) => (written += piece), () => (ended += 1));
+    typist.start(
+      text,
+      (piece) => (written += piece),
+      () => (ended += 1),
+    );
     while (typist.busy) clock.next();
     assert.equal(written, text);
     assert.equal(ended, 1);
@@ -40,7 +47,11 @@ test('a new speed holds from then on', () => {
   const { clock, typist } = typistOn();
   let written = '';
   typist.speed = 10;
-  typist.start('a '.repeat(500), (piece) => (written += piece), () => {});
+  typist.start(
+    'a '.repeat(500),
+    (piece) => (written += piece),
+    () => {},
+  );
   while (clock.now < 1000) clock.next();
   assert.ok(Math.abs(written.length - 10) <= 2);
   typist.speed = 200;
@@ -51,10 +62,14 @@ test('a new speed holds from then on', () => {
 test('stopped, also from within a write, it writes nothing more and does not report an end', () => {
   const { clock, typist } = typistOn(1000);
   const written = [];
-  typist.start('one two three', (piece) => {
-    written.push(piece);
-    typist.stop();
-  }, () => assert.fail('ended'));
+  typist.start(
+    'one two three',
+    (piece) => {
+      written.push(piece);
+      typist.stop();
+    },
+    () => assert.fail('ended'),
+  );
   while (clock.timers.length) clock.next();
   assert.deepEqual(written, ['one']);
   assert.equal(typist.busy, false);
