@@ -65,6 +65,7 @@ class Connection:
         self._controls: deque[tuple[bytes, WSMsgType]] = deque()  # pings and pongs of the socket
         self._heard_at = self._clock()
         self._pinged_at: float | None = None
+        self._is_over = False
 
     async def run(self) -> None:
         """Until either side ends it.  Frees all that it holds, whatever the cause."""
@@ -79,14 +80,16 @@ class Connection:
         except* Exception as group:
             over = await self._fail(group)
         finally:
+            self._is_over = True
             for number in list(self._contexts):
                 self._end_context(number, "connection over")
             await self._close(over)
 
     def shut_down(self, message: str) -> None:
         """The server ends."""
-        self._act(self._session.shut_down(message))
-        self._wake.set()
+        if not self._is_over:
+            self._act(self._session.shut_down(message))
+            self._wake.set()
 
     # Reader ---------------------------------------------------------------------------------------------------------
 
@@ -163,11 +166,11 @@ class Connection:
             error = client_error(exception)
             log.warning("context failed connection=%s context=%d code=%s", self._name, number, error.code)
             failure = Failure(error, self._settings.retry_after_ms)
-            if self._outbox.is_empty(number):
+            if self._outbox.has_audio(number):
+                self._outbox.put(number, failure)
+            else:
                 self._say(number, failure)
                 self._wake.set()
-            else:
-                self._outbox.put(number, failure)
 
     def _say(self, number: int, item: Item) -> None:
         """Tell the session that an item is sent."""

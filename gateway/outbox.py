@@ -54,9 +54,9 @@ class Outbox:
         del self._lanes[number]
         self._balance()
 
-    def is_empty(self, number: int) -> bool:
-        """Nothing of the context waits."""
-        return not self._lanes[number].items
+    def has_audio(self, number: int) -> bool:
+        """Audio of the context waits."""
+        return self._lanes[number].seconds > 0
 
     def put(self, number: int, item: Item) -> None:
         """Behind all else of its context."""
@@ -72,7 +72,7 @@ class Outbox:
         if not lane.items:
             return None
         item = lane.items.popleft()
-        lane.seconds = lane.seconds - item.seconds if lane.items else 0.0
+        lane.seconds = sum(each.seconds for each in lane.items)
         self._balance()
         return item
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pytest
 from clocks import Clock
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine
@@ -117,6 +118,32 @@ async def test_a_failure_before_any_audio_does_not_wait_for_its_turn(run_gateway
         assert (await client.whole("b")).types == ["error"]
         await client.say("input.done", context_id="a")
         assert (await client.whole("a")).end["type"] == "session.done"
+
+
+async def test_a_fault_of_ours_ends_its_context_alone(run_gateway, caplog):
+    """Samples that are none make the conversion raise: the client hears of a fault, the log holds it in full."""
+    engine = ScriptedEngine(waveform=lambda first, count: np.array(["no sample"] * count))
+    async with run_gateway(engine) as gateway, await gateway.client() as client:
+        await client.say("input.text", text="Waits.", context_id="b")
+        await client.speak("This one fails.", context_id="a")
+        assert (await client.whole("a")).end["code"] == "internal"
+        await client.say("input.cancel", context_id="b")
+        assert (await client.whole("b")).types == ["input.cancelled"]
+    assert "no sample" not in client.contexts["a"].end["message"]
+    assert any(record.exc_info for record in caplog.records)
+
+
+async def test_shutdown_while_a_client_is_leaving(run_gateway):
+    """The socket is gone, its connection is being closed: there is nobody to tell."""
+    engine = ScriptedEngine()
+    engine.gate.clear()
+    async with run_gateway(engine) as gateway:
+        client = await gateway.client()
+        await client.speak(TEXT)
+        await engine.until(lambda: engine.submitted)
+        client.socket.transport.abort()
+        await engine.until(lambda: not engine.live)
+        await shut_down(gateway.runner.app)
 
 
 async def test_when_the_engine_dies_each_context_ends_once(run_gateway):
