@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from inference.training.mel import log_mel_frames
 
@@ -50,7 +51,7 @@ class Codes:
         return sum(book[codes[:, index]] for index, book in enumerate(self.books))
 
 
-def build(frames: torch.Tensor, seed: int = 0) -> Codes:
+def build(frames: Tensor, seed: int = 0, entries: int = ENTRIES) -> Codes:
     """Log-mel frames [N, D] of some hours of speech -> the codes that describe them."""
     torch.manual_seed(seed)
     mean = frames.mean(0)
@@ -58,19 +59,19 @@ def build(frames: torch.Tensor, seed: int = 0) -> Codes:
     residual = (frames - mean) @ basis
     total, books = float(residual.square().sum()), []
     for index in range(BOOKS):
-        books.append(_k_means(residual, ENTRIES))
+        books.append(_k_means(residual, entries))
         residual = residual - books[-1][_nearest(residual, books[-1])]
         print(f"book {index}: {100 * float(residual.square().sum()) / total:.2f} % of the variance left", flush=True)
     return Codes(mean.cpu().numpy(), basis.cpu().numpy(), torch.stack(books).cpu().numpy())
 
 
-def _nearest(x: torch.Tensor, book: torch.Tensor) -> torch.Tensor:
+def _nearest(x: Tensor, book: Tensor) -> Tensor:
     """Index of each row's nearest entry, [N]; by pieces, since [N, K] distances would not fit."""
     half = book.square().sum(1) / 2
     return torch.cat([(half - piece @ book.T).argmin(1) for piece in x.split(1 << 16)])
 
 
-def _k_means(x: torch.Tensor, size: int, rounds: int = 12) -> torch.Tensor:
+def _k_means(x: Tensor, size: int, rounds: int = 12) -> Tensor:
     """Centres [size, P] of x [N, P]; an empty cluster starts anew at a random row."""
     centres = x[torch.randperm(len(x), device=x.device)[:size]].clone()
     for _ in range(rounds):

@@ -1,7 +1,7 @@
 """What the language model learns from: all utterances in one pool on the device, and batches gathered from it.
 
-A pool row is what one position of a packed prompt holds: a token and, at a frame, its Q codes.  An example is a chain of
-spans of the pool (the parts of a prompt, texts, frames), so a batch is one gather with indices made on the host.
+A pool row is what one position of a packed prompt holds: a token and, at a frame, its Q codes.  An example is a chain
+of spans of the pool (the parts of a prompt, texts, frames), so a batch is one gather with indices made on the host.
 
 Shapes: R rows of a batch, L positions a row, E examples, Q codebooks.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from inference.config import ArkttsConfig
 from inference.messages import Reference
 from inference.prompt import PromptBuilder
-from inference.training.teacher import LABELS, VOICES, finished_shards, load_shard
+from inference.training.shards import LABELS, VOICES, finished_shards, load_shard
 
 SHORTEST_REFERENCE, LONGEST_REFERENCE = 43, 108
 """Frames of a reference: two to five seconds."""
@@ -99,7 +99,7 @@ class Corpus:
 
     def take_new(self, folder: Path, most: int) -> int:
         """Add shards of `folder` that were not there before, at most `most`; returns how many."""
-        new = finished_shards(folder, self._seen, most)
+        new = finished_shards(folder, self._seen)[:most]
         for path in new:
             self._add_shard(path)
             self._seen.add(path)

@@ -60,7 +60,9 @@ class SpectrumCritic(Critic):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         with torch.autocast(x.device.type, enabled=False):
-            parts = torch.view_as_real(torch.stft(x.float(), self.window, self.window // 4, window=self.hann, return_complex=True))
+            hop = self.window // 4
+            spectrum = torch.stft(x.float(), self.window, hop, window=self.hann, return_complex=True)
+            parts = torch.view_as_real(spectrum)
             magnitude = (parts.square().sum(-1) + 1e-9).sqrt() * (8 / self.window**0.5)
         return super().forward(magnitude.transpose(1, 2)[:, None])
 

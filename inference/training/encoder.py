@@ -1,5 +1,5 @@
-"""Training of the codec's encoder, which a listener's own voice needs: from the waveform to the principal components that
-the quantizers take.  Plain regression; the built-in voices are coded by the construction itself.
+"""Training of the codec's encoder, which a listener's own voice needs: from the waveform to the principal components
+that the quantizers take.  Plain regression; the built-in voices are coded by the construction itself.
 
 Shapes: B crops, F frames of a crop, N = F * 2,048 samples, P components.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import wave
 from pathlib import Path
 
 import numpy as np
-import scipy.io.wavfile
 import torch
 
 from inference.checkpoint import Checkpoint
+from inference.codec import Codec
 from inference.generate import generate
 from inference.messages import Reference, Sampling
 from inference.runner import ARRunner
@@ -19,72 +20,100 @@ from inference.training.teacher import Teacher
 from inference.training.texts import heldout
 
 LONGEST_FRAMES = 400
+WIDTH = 8
+SETS = {
+    "teacher": "the teacher's own speech",
+    "resynthesis": "the teacher's speech, coded by the construction and decoded",
+    "encoded": "the teacher's speech, coded by the codec's encoder and decoded",
+    "voices": "sampled, with the reference of a named voice: the sentences take the voices in turn",
+    "plain": "sampled without a reference",
+}
 
 
-def sampled(checkpoint: Checkpoint, texts: list[str], references: list[Reference | None], seed: int) -> list[np.ndarray]:
+def sampled(
+    checkpoint: Checkpoint, texts: list[str], references: list[Reference | None], seed: int
+) -> list[np.ndarray]:
     """Codes uint16 [Q, T] of each text, sampled with the model's defaults."""
     prompts = checkpoint.prompt_builder()
     packed = [prompts.build(text, reference).packed for text, reference in zip(texts, references, strict=True)]
-    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=8, slots=8)
+    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=WIDTH, slots=WIDTH)
     made = []
-    for start in range(0, len(packed), 8):
-        some = packed[start : start + 8]
+    for start in range(0, len(packed), WIDTH):
+        some = packed[start : start + WIDTH]
         samplings = [Sampling(seed=seed + start + i, max_new_tokens=LONGEST_FRAMES) for i in range(len(some))]
         made += generate(runner, some, samplings)
     return made
 
 
+def spoken_by_teacher(texts: list[str], names: list[str]) -> list[np.ndarray]:
+    """The teacher's waveform of each text in the voice of that name."""
+    teacher, waves = Teacher(), []
+    for index, (text, name) in enumerate(zip(texts, names, strict=True)):
+        utterance = teacher.speak(text, name, 1.0, np.random.default_rng(index))
+        if utterance is None:
+            raise ValueError(f"the teacher does not speak {text!r}")
+        waves.append(utterance.audio)
+    return waves
+
+
+@torch.inference_mode()
+def decoded(codec: Codec, frames: np.ndarray) -> np.ndarray:
+    """Codes [Q, T] -> waveform float32 [N]; no frames are one silent sample, which a WAV file can hold."""
+    if not frames.size:
+        return np.zeros(1, np.float32)
+    return codec.decode(torch.from_numpy(frames.astype(np.int64))[None])[0].numpy()
+
+
+@torch.inference_mode()
+def encoded(codec: Codec, samples: np.ndarray) -> np.ndarray:
+    """Waveform float32 [N] -> codes [Q, T] by the trained encoder."""
+    return codec.encode(torch.from_numpy(whole_frames(samples))[None])[0].numpy()
+
+
 def write(folder: Path, texts: list[str], waves: list[np.ndarray]) -> None:
     """`folder`/NNN.wav and `folder`/list.tsv with each file and its text."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{index:03d}.wav" for index in range(len(texts))]
-    for file, wave in zip(files, waves, strict=True):
-        scipy.io.wavfile.write(file, RATE, (np.clip(wave, -1, 1) * 32767).astype(np.int16))
-    (folder / "list.tsv").write_text("".join(f"{file}\t{text}\n" for file, text in zip(files, texts, strict=True)))
+    lines = []
+    for index, (text, samples) in enumerate(zip(texts, waves, strict=True)):
+        path = folder / f"{index:03d}.wav"
+        with wave.open(str(path), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(RATE)
+            file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+        lines.append(f"{path}\t{text}\n")
+    (folder / "list.tsv").write_text("".join(lines), encoding="utf-8")
 
 
 def main() -> None:
-    """Teacher, resynthesis of the teacher's codes, encoded and decoded teacher, samples with and without a voice."""
+    """Speak the held-out sentences in several ways, each a folder of WAV files."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("codes", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--sets", nargs="*", default=["teacher", "resynthesis", "encoded", "voices", "plain"])
+    told = "; ".join(f"{name}: {what}" for name, what in SETS.items())
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS), help=told)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sentences", type=int, default=40, help="the first so many of the held-out sentences")
     arguments = parser.parse_args()
     checkpoint, codes = Checkpoint.open(str(arguments.checkpoint)), Codes.load(arguments.codes)
+    codec, voices = checkpoint.load_codec("float32"), checkpoint.voices()
     texts = heldout()[: arguments.sentences]
-    codec = checkpoint.load_codec("float32")
-
-    @torch.inference_mode()
-    def decoded(frames: np.ndarray) -> np.ndarray:
-        return codec.decode(torch.from_numpy(frames.astype(np.int64))[None])[0].numpy() if frames.size else np.zeros(1)
-
-    @torch.inference_mode()
-    def encoded(wave: np.ndarray) -> np.ndarray:
-        return codec.encode(torch.from_numpy(whole_frames(wave))[None])[0].numpy()
-
-    voices = checkpoint.voices()
     names = [list(voices)[index % len(voices)] for index in range(len(texts))]
     spoken: list[np.ndarray] = []
     if {"teacher", "resynthesis", "encoded"} & set(arguments.sets):
-        teacher = Teacher()
-        spoken = [
-            teacher.speak(text, name, 1.0, np.random.default_rng(index)).audio
-            for index, (text, name) in enumerate(zip(texts, names, strict=True))
-        ]
-    makers = {
-        "teacher": lambda: spoken,
-        "resynthesis": lambda: [decoded(codes.encode(codes.components(wave)).T) for wave in spoken],
-        "encoded": lambda: [decoded(encoded(wave)) for wave in spoken],
-        "voices": lambda: [
-            *map(decoded, sampled(checkpoint, texts, [voices[name].reference for name in names], arguments.seed))
-        ],
-        "plain": lambda: [*map(decoded, sampled(checkpoint, texts, [None] * len(texts), arguments.seed))],
-    }
+        spoken = spoken_by_teacher(texts, names)
     for name in arguments.sets:
-        write(arguments.output / name, texts, makers[name]())
+        if name == "teacher":
+            waves = spoken
+        elif name == "resynthesis":
+            waves = [decoded(codec, codes.encode(codes.components(samples)).T) for samples in spoken]
+        elif name == "encoded":
+            waves = [decoded(codec, encoded(codec, samples)) for samples in spoken]
+        else:
+            references = [voices[voice].reference if name == "voices" else None for voice in names]
+            waves = [decoded(codec, frames) for frames in sampled(checkpoint, texts, references, arguments.seed)]
+        write(arguments.output / name, texts, waves)
 
 
 if __name__ == "__main__":

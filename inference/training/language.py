@@ -21,19 +21,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inference.checkpoint import Checkpoint
+from inference.config import ArkttsConfig
 from inference.dual_ar import DualAR
 from inference.training.average import Average
 from inference.training.corpus import Batch, Corpus
-from inference.training.teacher import LABELS
+from inference.training.shards import LABELS
 from inference.transformer import attend_causal, turns_at
 
 PHONES = 256
+"""More than the teacher has phone ids."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a step is made of.  `corrupt_frames` and `corrupt_codes`: shares of the input that are replaced by others, so
-    that what sampling gets wrong is not carried on."""
+    """What a step is made of.  `corrupt_frames` and `corrupt_codes`: shares of the input that are replaced by others,
+    so that what sampling gets wrong is not carried on."""
 
     rows: int = 64
     length: int = 1024
@@ -62,7 +64,7 @@ class Trainee(nn.Module):
         following = torch.cat((segments[:, 1:] == segments[:, :-1], torch.zeros_like(is_frame[:, :1])), dim=1)
         to_frame = following & torch.roll(is_frame, -1, 1)
 
-        embedded = model.embed(_corrupted(batch.packed, is_frame, config.semantic_begin_id, self.settings))
+        embedded = model.embed(_corrupted(batch.packed, is_frame, config, self.settings))
         embedded = F.dropout(embedded, self.settings.dropout, self.training)
         middle, hidden = self._slow(embedded, batch)
 
@@ -114,15 +116,15 @@ def _compute_dtype(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
 
 
-def _corrupted(packed: Tensor, is_frame: Tensor, begin: int, settings: Settings) -> Tensor:
+def _corrupted(packed: Tensor, is_frame: Tensor, config: ArkttsConfig, settings: Settings) -> Tensor:
     """`packed` [R, Q + 1, L] with some frames replaced by others of the batch and some codes by random ones."""
     codes = packed[:, 1:]
     other = codes.flip(0).roll(17, 2)
     frame = torch.rand(is_frame.shape, device=packed.device)[:, None] < settings.corrupt_frames
     codes = torch.where(frame, other, codes)
     single = torch.rand(codes.shape, device=packed.device) < settings.corrupt_codes
-    codes = torch.where(single, torch.randint_like(codes, 1024), codes)
-    changed = torch.cat((codes[:, :1] + begin, codes), dim=1)
+    codes = torch.where(single, torch.randint_like(codes, config.codebook_size), codes)
+    changed = torch.cat((codes[:, :1] + config.semantic_begin_id, codes), dim=1)
     return torch.where(is_frame[:, None], changed, packed)
 
 
@@ -163,7 +165,7 @@ class Training:
         self.steps, self.spent_s = state["steps"], state["spent_s"]
 
     def save(self) -> None:
-        """Everything to go on from, and the averaged weights alone under the name that `assemble.py` looks for."""
+        """Everything to go on from; `assemble.py` takes the average."""
         state = {
             "trainee": self.trainee.state_dict(),
             "average": self.average.state(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-import scipy.fft
 
 RATE, FRAME, HOP, WINDOW, BANDS = 44_100, 2_048, 512, 2_048, 80
 COLUMNS = FRAME // HOP
@@ -43,5 +42,5 @@ def log_mel_frames(wave: np.ndarray) -> np.ndarray:
     """wave float32 [T * FRAME] -> float32 [T, COLUMNS * BANDS], column by column."""
     padded = np.pad(wave, (WINDOW - HOP) // 2, mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP] * _hann()
-    magnitude = np.abs(scipy.fft.rfft(windows, axis=1))
+    magnitude = np.abs(np.fft.rfft(windows, axis=1))
     return np.log(np.maximum(magnitude @ mel_bank().T, FLOOR)).reshape(-1, COLUMNS * BANDS)

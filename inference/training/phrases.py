@@ -7,7 +7,9 @@ The dictionary sentences of `data/sentences.txt.gz` are statements of some lengt
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
+# fmt: off
 OPENERS = (
     "Yes", "No", "Okay", "OK", "Sure", "Hi", "Hello", "Hey", "Thanks", "Thank you", "Great", "Right", "Well", "Good",
     "Of course", "Certainly", "Absolutely", "Exactly", "Maybe", "Perhaps", "Please", "Sorry", "Excuse me", "Wait",
@@ -75,7 +77,8 @@ TALK = (
     "My name is {name}, and I live in {city}.", "This is {name} from {city}.", "{name} said that it was fine.",
     "{name} bought {n} {things} for {money}.", "{name} is going to {city} on {date}.", "I met {name} in {city}.",
     "The train to {city} leaves at {time}.", "Your flight to {city} is delayed by {n} minutes.", "It is {time} now.",
-    "Your appointment is on {date} at {time}.", "Your code is {digits}.", "The number is {digits}.", "It is number {n}.",
+    "Your appointment is on {date} at {time}.", "Your code is {digits}.", "The number is {digits}.",
+    "It is number {n}.",
     "Please call {digits} and ask for {name}.", "Please press {d}.", "For {topic}, press {d}.", "I have {n} {things}.",
     "The temperature in {city} is {n} degrees.", "We need {n} {things} and {n} {things}.", "It was built in {year}.",
     "He was born in {year}.", "In {year}, the {place} was closed.", "Room {n} is on the left.", "Page {n}, please.",
@@ -83,14 +86,17 @@ TALK = (
     "Turn left at the {place}, then go straight on.", "Turn the {thing} on, please.", "Is the {thing} still on?",
     "Are you going to the {place} with {name}?", "If you like {topic}, go to the {place}.", "What time is it?",
     "Where are you going?", "What are you doing?", "How can I help you?", "What is your name?", "Where do you live?",
-    "How are you today?", "Do you speak English?", "Can I ask you something?", "Can you read it to me?", "Could you say that again, please?", "Is everything all right?",
+    "How are you today?", "Do you speak English?", "Can I ask you something?",
+    "Can you read it to me?", "Could you say that again, please?", "Is everything all right?",
     "Don't worry about the {thing}.", "Please don't touch the {thing}!", "Be careful with the {thing}!", "{name}!",
     "When the {thing} is ready, call {name}.", "First, open the {thing}, then wait for {n} seconds.", "{name}?",
     "I don't think that {name} will come {day}.", "{name} and {name} are waiting at the {place}.", "{n} percent.",
     "About {n} percent of the {things} were {colour}.", "{digits}.", "{n}.", "{time}.", "{date}.", "{money}.", "{day}.",
     "{n} {things}.", "{city}.", "{name} from {city}.", "The {thing}.", "A {colour} {thing}.", "{n}, {n}, {n}.",
-    "It's {n} {things}, not {n}.", "That makes {n} in total.", "Chapter {n}.", "Version {d}.{d}.", "{d} times {d} is {n}.",
+    "It's {n} {things}, not {n}.", "That makes {n} in total.", "Chapter {n}.", "Version {d}.{d}.",
+    "{d} times {d} is {n}.",
 )
+# fmt: on
 
 
 def short_utterance(rng: random.Random) -> str:
@@ -125,27 +131,42 @@ def talk(rng: random.Random) -> str:
 
 
 def _money(rng: random.Random) -> str:
-    return rng.choice((f"${rng.randint(2, 900)}", f"${rng.randint(1, 99)}.{rng.randint(10, 99)}", f"{rng.randint(2, 90)} dollars",
-                       f"{rng.randint(2, 90)} euros", f"{rng.randint(2, 90)} cents"))
+    exact = (f"${rng.randint(2, 900)}", f"${rng.randint(1, 99)}.{rng.randint(10, 99)}")
+    return rng.choice((*exact, *(f"{rng.randint(2, 90)} {unit}" for unit in ("dollars", "euros", "cents"))))
 
 
 def _time(rng: random.Random) -> str:
     hour, minute = rng.randint(1, 12), rng.choice(("05", "10", "15", "20", "25", "30", "40", "45", "50"))
-    return rng.choice((f"{hour}:{minute}", f"{hour} o'clock", f"half past {hour}", f"{hour}:{minute} p.m.", f"{hour} a.m."))
+    exact = (f"{hour}:{minute}", f"{hour}:{minute} p.m.")
+    return rng.choice((*exact, f"{hour} o'clock", f"half past {hour}", f"{hour} a.m."))
 
 
 def _date(rng: random.Random) -> str:
-    day, month = rng.randint(1, 28), rng.choice(MONTHS)
-    return rng.choice((f"{month} {day}", f"{month} {day}, {rng.randint(1950, 2035)}", f"the first of {month}", f"{day} {month}"))
+    day, month, year = rng.randint(1, 28), rng.choice(MONTHS), rng.randint(1950, 2035)
+    return rng.choice((f"{month} {day}", f"{month} {day}, {year}", f"the first of {month}", f"{day} {month}"))
 
 
-def _pick(values: tuple[str, ...]):
+def _pick(values: tuple[str, ...]) -> Callable[[random.Random], str]:
     return lambda rng: rng.choice(values)
 
 
-FILLERS = {
-    "help": _pick(HELPS), "topic": _pick(TOPICS), "place": _pick(PLACES), "thing": _pick(THINGS), "things": _pick(PLURALS),
-    "name": _pick(NAMES), "city": _pick(CITIES), "day": _pick(DAYS), "colour": _pick(COLOURS), "date": _date,
-    "money": _money, "time": _time, "digits": spelled, "n": number, "d": lambda rng: str(rng.randint(0, 9)),
-    "hour": _time, "year": lambda rng: str(rng.randint(1700, 2035)),
+FILLERS: dict[str, Callable[[random.Random], str]] = {
+    "help": _pick(HELPS),
+    "topic": _pick(TOPICS),
+    "place": _pick(PLACES),
+    "thing": _pick(THINGS),
+    "things": _pick(PLURALS),
+    "name": _pick(NAMES),
+    "city": _pick(CITIES),
+    "day": _pick(DAYS),
+    "colour": _pick(COLOURS),
+    "date": _date,
+    "money": _money,
+    "time": _time,
+    "hour": _time,
+    "year": lambda rng: str(rng.randint(1700, 2035)),
+    "digits": spelled,
+    "n": number,
+    "d": lambda rng: str(rng.randint(0, 9)),
 }
+"""What a name in braces stands for."""

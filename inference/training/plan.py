@@ -14,6 +14,11 @@ from pathlib import Path
 
 from inference.training.widths import write_config
 
+CLOSING_S = 25.0
+"""Seconds at the end of a run in which the checkpoint is written."""
+PASSES_A_RUN = 50
+"""More passes over the texts than the workers make in one run."""
+
 
 class Plan:
     """The processes of one run; each writes its log to a file of its own."""
@@ -40,10 +45,31 @@ class Plan:
         """The teacher's workers, on passes that no other run has used."""
         for worker in range(count):
             self.start(
-                f"worker{worker:02d}", "teacher", self.shards, "--codes", self.codes, "--checkpoint", self.checkpoint, "--worker", worker,
-                "--workers", count, "--first-pass", 50 * self.run, "--seconds", seconds,
+                f"worker{worker:02d}", "teacher", self.shards, "--codes", self.codes, "--checkpoint", self.checkpoint,
+                "--worker", worker, "--workers", count, "--first-pass", PASSES_A_RUN * self.run, "--seconds", seconds,
                 "--audio-seconds", audio_hours * 3600 / count,
             )  # fmt: skip
+
+    def start_language(self, seconds: float, planned_s: float, more: list[str]) -> None:
+        """The language model's training."""
+        self.start(
+            "language", "language", self.checkpoint, self.shards, self.folder / "language.pt",
+            "--seconds", seconds, "--planned-seconds", planned_s, *more,
+        )  # fmt: skip
+
+    def start_vocoder(self, seconds: float, planned_s: float, alone_s: float, audio_hours: float) -> None:
+        """The decoder's training."""
+        self.start(
+            "vocoder", "vocoder", self.checkpoint, self.codes, self.shards, self.folder / "vocoder.pt",
+            "--seconds", seconds, "--planned-seconds", planned_s, "--alone-seconds", alone_s, "--hours", audio_hours,
+        )  # fmt: skip
+
+    def start_encoder(self, seconds: float) -> None:
+        """The encoder's training."""
+        self.start(
+            "encoder", "encoder", self.checkpoint, self.codes, self.shards, self.folder / "encoder.pt",
+            "--seconds", seconds,
+        )  # fmt: skip
 
     def finish(self) -> bool:
         """Wait for all; say which failed."""
@@ -70,31 +96,22 @@ def main() -> None:
     parser.add_argument("--audio-hours", type=float, default=6.0)
     parser.add_argument("--alone-seconds", type=float, default=60.0, help="of the vocoder before its critics join")
     parser.add_argument("--encoder-seconds", type=float, default=0.0, help="of the encoder, after the language model")
-    parser.add_argument("--language", nargs=argparse.REMAINDER, default=[], help="more arguments of language.py")
-    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument(
+        "--language", nargs=argparse.REMAINDER, default=[], help="last: arguments of language.py follow"
+    )
+    parser.add_argument("--tiny", action="store_true", help="small widths: the whole plan on a CPU")
     arguments = parser.parse_args()
     plan = Plan(arguments.folder, arguments.codes, arguments.run, arguments.seconds)
     write_config(plan.checkpoint, arguments.tiny)
-    closing_s = 25.0
-    training_s = plan.left_s - closing_s
+    training_s = plan.left_s - CLOSING_S
     language_s = training_s if arguments.language_seconds is None else arguments.language_seconds
     if language_s:
         plan.start_workers(arguments.workers, language_s - 5, 0.0 if arguments.run else arguments.audio_hours)
-        plan.start(
-            "language", "language", plan.checkpoint, plan.shards, arguments.folder / "language.pt",
-            "--seconds", language_s, "--planned-seconds", arguments.planned_language, *arguments.language,
-        )  # fmt: skip
-    plan.start(
-        "vocoder", "vocoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "vocoder.pt",
-        "--seconds", training_s, "--planned-seconds", arguments.planned_vocoder, "--hours", arguments.audio_hours,
-        "--alone-seconds", arguments.alone_seconds,
-    )  # fmt: skip
+        plan.start_language(language_s, arguments.planned_language, arguments.language)
+    plan.start_vocoder(training_s, arguments.planned_vocoder, arguments.alone_seconds, arguments.audio_hours)
     if arguments.encoder_seconds:
         time.sleep(min(language_s, training_s - arguments.encoder_seconds))
-        plan.start(
-            "encoder", "encoder", plan.checkpoint, plan.codes, plan.shards, arguments.folder / "encoder.pt",
-            "--seconds", arguments.encoder_seconds,
-        )  # fmt: skip
+        plan.start_encoder(arguments.encoder_seconds)
     good = plan.finish()
     plan.start("assemble", "assemble", plan.checkpoint, plan.codes, arguments.folder)
     good = plan.finish() and good

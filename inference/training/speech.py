@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from inference.training.mel import FRAME, RATE
-from inference.training.teacher import finished_shards, load_shard
+from inference.training.shards import finished_shards, has_audio, load_shard
 
 
 class Speech:
@@ -43,21 +43,26 @@ class Speech:
 
     def take_new(self, folder: Path, most: int) -> int:
         """Add shards with audio that were not there before, at most `most`; returns how many."""
-        new = finished_shards(folder, self._seen, most)
-        for path in new:
+        added = 0
+        for path in finished_shards(folder, self._seen):
+            if added == most:
+                break
             self._seen.add(path)
-            shard = load_shard(path)
-            if "audio" in shard and self._filled + len(shard["codes"]) <= self._room:
-                self._add(shard)
-        return len(new)
+            if has_audio(path):
+                added += self._add(load_shard(path, without=("texts", "tokens", "phones")))
+        return added
 
-    def _add(self, shard: dict[str, np.ndarray]) -> None:
+    def _add(self, shard: dict[str, np.ndarray]) -> bool:
+        """False where the shard does not fit any more."""
         frames, start, end = shard["frames"], self._filled, self._filled + len(shard["codes"])
+        if end > self._room:
+            return False
         self._audio[start:end] = torch.from_numpy(shard["audio"].reshape(-1, FRAME)).to(self._audio.device)
         self._codes[start:end] = torch.from_numpy(shard["codes"].astype(np.int16)).to(self._codes.device)
         self._filled = end
         starts = start + np.cumsum(frames) - frames
         self._utterances = np.concatenate((self._utterances, np.stack((starts, frames), axis=1)))
+        return True
 
     def crops(self, count: int, frames: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """First frame of random crops of `frames` frames, and of their utterances, [count] each.

@@ -1,8 +1,8 @@
 """Where the codec starts from: quantizers that hold the constructed codes, and a decoder that sees mel columns at once.
 
-The latent carries the principal components, divided by a common scale, in its first P channels, and one constant channel
-behind them.  The constant outweighs the rest, so that the RMS norm at the end of the post module divides by nearly the
-same number everywhere and its weights can undo that.
+The latent carries the principal components, divided by a common scale, in its first P channels, and one constant
+channel behind them.  The constant outweighs the rest, so that the RMS norm at the end of the post module divides by
+nearly the same number everywhere and its weights can undo that.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from inference.training.codes import Codes
 from inference.training.mel import BANDS, COLUMNS
 from inference.transformer import LayerScale
 
-_USUAL_NORM = 4.0
-_CONSTANT = 40.0
-_ANGLE = 30.0
-_MEL_SHIFT, _MEL_SPREAD = 4.0, 2.5
+_USUAL_NORM = 4.0  # of the components in the latent
+_CONSTANT = 40.0  # the latent's constant channel: ten times that, so that the norm varies by half a per cent
+_ANGLE = 30.0  # the quantizers' constant coordinate, in units of the longest entry
+_MEL_SHIFT, _MEL_SPREAD = 4.0, 2.5  # take log mels to about zero mean and unit variance
 
 
 @torch.no_grad()
@@ -60,15 +60,16 @@ def latent_table(codec: Codec) -> Tensor:
 def _fill_quantizer(target: VectorQuantizer, book: Tensor, scale: float) -> None:
     """Entries [K, P] and one more coordinate, large and the same for entries and inputs.
 
-    The format's quantizers compare directions.  With that coordinate the nearest by angle is the nearest by distance; the
-    output projection ignores it.
+    The format's quantizers compare directions.  With that coordinate the nearest by angle is the nearest by distance;
+    the output projection ignores it.
     """
     components = book.shape[1]
     # What a book's inputs reach is not much more than what its entries do: those are their averages.
     constant = _ANGLE * float(book.norm(dim=1).max())
     target.codebook.weight.copy_(torch.cat((book, torch.full((len(book), 1), constant)), dim=1))
     for convolution in (target.in_proj, target.out_proj):
-        convolution.weight.zero_(), convolution.bias.zero_()
+        convolution.weight.zero_()
+        convolution.bias.zero_()
     identity = torch.eye(components)[..., None]
     target.in_proj.weight[:components, :components] = identity * scale
     target.in_proj.bias[components] = constant
@@ -81,7 +82,8 @@ def _unpack_columns(first: nn.ConvTranspose1d, second: nn.ConvTranspose1d, codes
     components = codes.basis.shape[1]
     columns = torch.from_numpy(codes.basis).T.reshape(components, COLUMNS, BANDS)
     for convolution in (first, second):
-        convolution.weight.zero_(), convolution.bias.zero_()
+        convolution.weight.zero_()
+        convolution.bias.zero_()
     for half in range(2):
         pair = columns[:, 2 * half : 2 * half + 2].reshape(components, 2 * BANDS)
         first.weight[:components, : 2 * BANDS, half] = pair * scale / _MEL_SPREAD

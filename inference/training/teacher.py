@@ -1,7 +1,7 @@
 """The teacher speaks: worker processes turn texts into shards of codes, phone labels and, at first, audio.
 
-The teacher is `hibari-tts` (one voice, 24 kHz).  Four voices are made of it by scaling its f0 and by playing its samples
-at another rate, which moves the formants.
+The teacher is `hibari-tts` (one voice, 24 kHz).  Four voices are made of it by scaling its f0 and by playing its
+samples at another rate, which moves the formants.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one worker a core; read when numpy loads its BLAS
@@ -24,51 +23,25 @@ import soxr
 from hibari import Hibari, dsp
 
 from inference.checkpoint import Checkpoint
-from inference.prompt import PromptBuilder
 from inference.training.codes import Codes
 from inference.training.mel import FRAME, RATE, whole_frames
+from inference.training.shards import LABELS, VOICES, Coding, Utterance, Voice, save_shard
 from inference.training.texts import pass_texts
 
-LABELS = 2
-"""Phone labels a codec frame."""
 LONGEST_S = 14.0
 LOUDNESS, PEAK = 0.085, 0.85
+"""Effective value of what is heard, and the largest sample."""
+FIRST_SHARDS, FIRST_UTTERANCES, UTTERANCES = 3, 30, 150
+"""Utterances of a shard: the first ones are small, so that the trainings can begin."""
 _HOP = dsp.HOP
 _LEAD_HOPS, _TAIL_HOPS, _TAIL_HOPS_CLAUSE = 3, 14, 8
 """Hops of 12.5 ms kept before the first sound, after a sentence and after a clause: the pauses of joined segments."""
 
 
-@dataclass(frozen=True)
-class Voice:
-    """`rate`: factor on the teacher's sampling rate; `pitch`: factor on its f0 before that; `share` of the data."""
-
-    rate: float
-    pitch: float
-    share: float
-
-
-VOICES = {
-    "aria": Voice(1.0, 1.0, 0.34),
-    "clara": Voice(0.91, 0.97, 0.20),
-    "milo": Voice(0.83, 0.78, 0.26),
-    "juno": Voice(1.11, 1.06, 0.20),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Utterance:
-    """`audio` float32 [T * 2048] at 44.1 kHz; `phones` uint8 [T, LABELS], the teacher's phone ids, 0 for silence."""
-
-    text: str
-    voice: str
-    audio: np.ndarray
-    phones: np.ndarray
-
-
 class Teacher:
     """hibari with its phone durations as one more output."""
 
-    _DURATIONS = "/Cast_32_output_0"
+    _DURATIONS = "/Cast_32_output_0"  # this release's graph; the release is pinned
 
     def __init__(self):
         self._front = Hibari(threads=1)
@@ -87,7 +60,8 @@ class Teacher:
             ids = self._front.ids(phonemes)
             if len(ids) > 2:
                 wave, label = self._sentence(ids, shape, pace, rng)
-                waves.append(wave), labels.append(label)
+                waves.append(wave)
+                labels.append(label)
         if not waves:
             return None
         trimmed = _trim(np.concatenate(waves), np.concatenate(labels), text.endswith((",", ";", ":")))
@@ -96,7 +70,9 @@ class Teacher:
         audio = whole_frames(soxr.resample(trimmed[0], dsp.SR * shape.rate, RATE).astype(np.float32))
         return Utterance(text, voice, audio, _labels_of_frames(trimmed[1], len(audio) // FRAME, shape.rate))
 
-    def _sentence(self, ids: list[int], shape: Voice, pace: float, rng: np.random.Generator):
+    def _sentence(
+        self, ids: list[int], shape: Voice, pace: float, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Wave [n * hop] at the teacher's nominal rate and the phone id of each hop, [n]."""
         speed = pace / shape.rate**0.85  # a lower voice, played slower, still speaks at about the same pace
         inputs = {"ids": np.asarray([ids], np.int64), "speed": np.asarray([speed], np.float32)}
@@ -133,58 +109,6 @@ def _labels_of_frames(label: np.ndarray, frames: int, rate: float) -> np.ndarray
     seconds = (np.arange(frames * LABELS) + 0.5) * FRAME / LABELS / RATE
     hops = (seconds * dsp.SR * rate / _HOP).astype(np.int64)
     return np.pad(label, (0, 1))[hops.clip(max=len(label))].reshape(frames, LABELS)
-
-
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """How utterances become what the model sees: frames by `codes`, texts by `prompts`."""
-
-    codes: Codes
-    prompts: PromptBuilder
-
-    def arrays(self, utterances: list[Utterance]) -> dict[str, np.ndarray]:
-        """`codes` uint16 [F, Q] of all frames, `tokens` int16 of all texts and `token_counts` of each."""
-        tokens = [self._tokens(u.text) for u in utterances]
-        return {
-            "codes": np.concatenate([self.codes.encode(self.codes.components(u.audio)) for u in utterances]),
-            "tokens": np.concatenate(tokens).astype(np.int16),
-            "token_counts": np.array([len(text) for text in tokens]),
-        }
-
-    def _tokens(self, text: str) -> np.ndarray:
-        prompt = self.prompts.build(text)
-        return prompt.packed[0, prompt.prefix : prompt.prefix + prompt.text_tokens]
-
-
-def save_shard(path: Path, utterances: list[Utterance], coding: Coding | None, with_audio: bool) -> None:
-    """Utterances to one file; `load_shard` tells what it holds.  Readers look for finished files while workers write."""
-    voices = list(VOICES)
-    arrays = {
-        "texts": np.frombuffer("\n".join(u.text for u in utterances).encode(), np.uint8),
-        "voices": np.array([voices.index(u.voice) for u in utterances]),
-        "frames": np.array([len(u.phones) for u in utterances]),
-        "phones": np.concatenate([u.phones for u in utterances]),
-    }
-    if coding is not None:
-        arrays |= coding.arrays(utterances)
-    if with_audio:
-        arrays["audio"] = (np.concatenate([u.audio for u in utterances]) * 32767).astype(np.int16)
-    part = path.with_suffix(".part.npz")
-    np.savez(part, **arrays)
-    part.rename(path)
-
-
-def load_shard(path: Path, without: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """`texts` (UTF-8, a line each), `voices` (numbers) and `frames` of each utterance, `phones` uint8 [F, LABELS], what
-    `Coding.arrays` makes, and in some shards `audio` int16 [F * 2048]; all but the names in `without`."""
-    with np.load(path) as file:
-        return {name: file[name] for name in file.files if name not in without}
-
-
-def finished_shards(folder: Path, seen: set[Path], most: int) -> list[Path]:
-    """Shards of `folder` that are not among those `seen`, at most `most`."""
-    new = (path for path in folder.glob("*.npz") if path not in seen and ".part" not in path.name)
-    return sorted(new)[:most]
 
 
 def utterances(teacher: Teacher, worker: int, workers: int, first_pass: int) -> Iterator[Utterance]:
@@ -224,7 +148,7 @@ def main() -> None:
         shard.append(utterance)
         spoken_s += len(utterance.audio) / RATE
         over = time.monotonic() > end
-        if len(shard) >= (30 if shards < 3 else 150) or over:
+        if len(shard) >= (FIRST_UTTERANCES if shards < FIRST_SHARDS else UTTERANCES) or over:
             written += len(shard)
             name = f"p{arguments.first_pass:02d}w{arguments.worker:02d}_{shards:05d}.npz"
             save_shard(arguments.output / name, shard, coding, coding is None or spoken_s < arguments.audio_seconds)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|voice|>", "<|speaker:0|>")
-# Parts of the prompt as one token each.  All hold a line break, which no cleaned text does, so a text never yields them.
+# Parts of the prompt as one token each.  All hold a line break, which no cleaned text does: a text never yields them.
 PARTS = (
     "system\n",
     "user\n",

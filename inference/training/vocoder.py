@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inference.checkpoint import Checkpoint
@@ -56,7 +55,7 @@ class Vocoder(nn.Module):
         super().__init__()
         self.post, self.upsample, self.decoder = codec.quantizer.post_module, codec.quantizer.upsample, codec.decoder
         if window > self.post.past + 1:
-            raise ValueError(f"a training window of {window} frames exceeds the attention window of {self.post.past + 1}")
+            raise ValueError(f"a window of {window} frames exceeds the attention window of {self.post.past + 1}")
         self.register_buffer("table", latent_table(codec), persistent=False)  # [Q, K, C]
 
     def forward(self, codes: Tensor, first: Tensor, frames: int) -> Tensor:
@@ -86,8 +85,8 @@ class Training:
         self.optimizer = self._adam(self.vocoder, settings.rate, (0.8, 0.99))
         self.critic_optimizer = self._adam(self.critics, settings.critic_rate, (0.8, 0.99))
         self.window = checkpoint.config.codec_window_size
-        where = torch.zeros(3, settings.crops, dtype=torch.int64, device=device)
-        self.where = where  # first frame of each window and of each crop in the pool, and whether it begins an utterance
+        # First frame of each window and of each crop in the pool, and whether the crop begins its utterance.
+        self.where = torch.zeros(3, settings.crops, dtype=torch.int64, device=device)
         self.steps, self.spent_s = 0, 0.0
         graphs = settings.graphs and device == "cuda"
         self._alone, self._criticised = Replay(self._step_alone, graphs), Replay(self._step_criticised, graphs)
@@ -109,7 +108,7 @@ class Training:
         self.steps, self.spent_s = state["steps"], state["spent_s"]
 
     def save(self) -> None:
-        """Everything to go on from."""
+        """Everything to go on from; `assemble.py` takes the average."""
         state = {
             "vocoder": self.vocoder.state_dict(),
             "critics": self.critics.state_dict(),
@@ -172,7 +171,8 @@ class Training:
         weights = self.settings
         total = weights.mel_weight * mel + weights.spectrum_weight * spectrum
         self._update(total + adversarial + weights.matching_weight * matching)
-        losses = {"mel": mel, "spectrum": spectrum, "critics": critics, "adversarial": adversarial, "matching": matching}
+        losses = {"mel": mel, "spectrum": spectrum, "critics": critics}
+        losses |= {"adversarial": adversarial, "matching": matching}
         return {name: value.detach() for name, value in losses.items()}
 
     def _update(self, loss: Tensor) -> None:
