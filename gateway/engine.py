@@ -192,9 +192,10 @@ class Engine:
         self._broken, self.devices = None, {}
         self._connector = SharedMemoryConnector.create(self.deploy.connector.get_sleep_s)
         groups = [(0,), (1,)] if self.deploy.stage_placement == "processes" else [(0, 1)]
+        ready, exits = asyncio.create_task(self._ready.wait()), []
         try:
-            self._workers = [await self._spawn(group) for group in groups]
-            ready = asyncio.create_task(self._ready.wait())
+            for group in groups:
+                self._workers.append(await self._spawn(group))
             exits = [asyncio.create_task(worker.process.wait()) for worker in self._workers]
             await asyncio.wait([ready, *exits], return_when=asyncio.FIRST_COMPLETED)
             if self.ready and not started.done():

@@ -20,7 +20,7 @@ from gateway.text import is_speech, spoken
 
 Granularity = Literal["clause", "sentence", "none"]
 
-_LETTERS_PER_SECOND = 12.5  # of speech; with the spaces about 15 characters
+_LETTERS_PER_SECOND = 14.5  # of speech, rather fast: who is thought to have heard all too late waits in silence
 _LETTERS_PER_IDEOGRAPH = 4
 _MIN_LETTERS = 10  # shortest segment: shorter ones sound clipped, and are over before the next one is made
 _MIN_LETTERS_OF_A_VOICE = 25  # 2 s

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FEWEST_EARLY_FRAMES = 2  # a chunk that leaves early has at least so many: the codec's cost of a call is paid per chunk
-DEFAULT_MARGIN_S = 0.05  # see the simulation's table: what jitter of steps, wake-ups and the socket may cost
+DEFAULT_MARGIN_S = 0.12  # what prefills of newcomers, wake-ups and the socket may cost; measured on two busy cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def test_clauses_for_a_listener_who_would_run_dry() -> None:
 def test_a_clause_is_released_by_the_clock_while_the_text_source_is_silent() -> None:
     segmenter = Segmenter("clause")
     segmenter.push("I will look that up for you. Just a moment please, it", 1.0)
-    assert segmenter.deadline == pytest.approx(1.0 + 21 / 12.5 - 0.8)
+    assert segmenter.deadline == pytest.approx(1.0 + 21 / 14.5 - 0.8)
     assert segmenter.expire(1.1) == []
     assert texts(segmenter.expire(segmenter.deadline)) == ["Just a moment please,"]
     assert segmenter.deadline is None

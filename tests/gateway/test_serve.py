@@ -89,3 +89,16 @@ async def test_what_cannot_start_says_why(tmp_path: Path):
             _, errors = await process.communicate()
         assert process.returncode == 1
         assert "async_chunk" in errors.decode() and "Traceback" not in errors.decode()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_while_it_starts_ends_it(tmp_path: Path, number: signal.Signals):
+    model = write_checkpoint(tmp_path)
+    async with serving(model) as process:
+        async with asyncio.timeout(START_S):
+            while b"listening" not in await process.stderr.readline():
+                pass
+        process.send_signal(number)
+        async with asyncio.timeout(15):
+            assert await process.wait() == 0
+        assert await process.stdout.read() == b""
+
+
