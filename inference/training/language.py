@@ -240,7 +240,7 @@ def main() -> None:
     parser.add_argument("--fast-frames", type=int, default=Settings.fast_frames)
     parser.add_argument("--min-frames", type=int, default=Settings.min_frames)
     parser.add_argument("--capacity", type=int, default=48_000_000, help="rows of the corpus")
-    parser.add_argument("--compile", action="store_true", help="compile the blocks: half the time a step, 30 s before")
+    parser.add_argument("--compile", action="store_true", help="compile the blocks, some 20 s at the start")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")

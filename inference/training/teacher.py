@@ -135,7 +135,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--first-pass", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0, help="time to work")
-    parser.add_argument("--audio-seconds", type=float, default=0.0, help="write audio too, until it is this long")
+    parser.add_argument(
+        "--audio-seconds", type=float, default=0.0, help="write audio too, until it is this long or a little longer"
+    )
     arguments = parser.parse_args()
     end = time.monotonic() + arguments.seconds
     coding = None
@@ -143,7 +145,7 @@ def main() -> None:
         coding = Coding(Codes.load(arguments.codes), Checkpoint.open(str(arguments.checkpoint)).prompt_builder())
     arguments.output.mkdir(parents=True, exist_ok=True)
     shard: list[Utterance] = []
-    shards, spoken_s, written = 0, 0.0, 0
+    shards, spoken_s, saved_s, written = 0, 0.0, 0.0, 0
     for utterance in utterances(Teacher(), arguments.worker, arguments.workers, arguments.first_pass):
         shard.append(utterance)
         spoken_s += len(utterance.audio) / RATE
@@ -151,8 +153,8 @@ def main() -> None:
         if len(shard) >= (FIRST_UTTERANCES if shards < FIRST_SHARDS else UTTERANCES) or over:
             written += len(shard)
             name = f"p{arguments.first_pass:02d}w{arguments.worker:02d}_{shards:05d}.npz"
-            save_shard(arguments.output / name, shard, coding, coding is None or spoken_s < arguments.audio_seconds)
-            shard, shards = [], shards + 1
+            save_shard(arguments.output / name, shard, coding, coding is None or saved_s < arguments.audio_seconds)
+            shard, shards, saved_s = [], shards + 1, spoken_s
         if over:
             break
     print(f"worker {arguments.worker}: {written} utterances, {spoken_s / 3600:.2f} h", flush=True)

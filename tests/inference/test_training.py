@@ -31,7 +31,7 @@ from inference.training.texts import DATA, LONGEST, heldout, pass_texts, sentenc
 from inference.training.widths import write_config
 
 ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = 128
+ENTRIES = 64
 PIECES = ("A first clause,", "and a second one.", "Short.", "The train leaves at 9:15.", "Why not?", "Done;")
 
 
@@ -52,8 +52,8 @@ def babble(seconds: float, seed: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def codes() -> Codes:
-    """The construction with small books: two minutes have not frames enough for large ones."""
-    return build(torch.from_numpy(log_mel_frames(babble(120.0, seed=0))), entries=ENTRIES)
+    """The construction with small books: 80 seconds have not frames enough for large ones."""
+    return build(torch.from_numpy(log_mel_frames(babble(80.0, seed=0))), entries=ENTRIES)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def test_the_tiny_plan_makes_a_checkpoint_that_decodes(tmp_path: Path) -> None:
     """All processes of the recipe, on a CPU: nothing intelligible, but a whole checkpoint."""
     build(torch.from_numpy(log_mel_frames(babble(300.0, seed=0)))).save(tmp_path / "codes.npz")
     command = [sys.executable, "-m", "inference.training.plan", tmp_path / "run", tmp_path / "codes.npz", "--tiny"]
-    command += ["--seconds", 120, "--workers", 1, "--audio-hours", 0.2, "--alone-seconds", 20, "--encoder-seconds", 20]
+    command += ["--seconds", 90, "--workers", 1, "--audio-hours", 0.15, "--alone-seconds", 20, "--encoder-seconds", 15]
     command += ["--language", "--rows", 2, "--fast-frames", 128, "--min-frames", 1000, "--capacity", 1_000_000]
     done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
