@@ -97,10 +97,12 @@ class Attention(nn.Module):
         self.qk_norm = shape.qk_norm
 
     def forward(self, x: Tensor, turns: Tensor, attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
-        q, k, v = self.wqkv(x).unflatten(-1, (-1, self.head_dim)).split(self.heads, dim=-2)  # [B, T, heads, D]
+        heads, keys, _ = self.heads
+        qk, v = self.wqkv(x).unflatten(-1, (-1, self.head_dim)).split((heads + keys, keys), dim=-2)  # [B, T, heads, D]
         if self.qk_norm:
-            q, k = self.q_norm(q), self.k_norm(k)
-        q, k = rotate(q, turns), rotate(k, turns)
+            q, k = qk.split((heads, keys), dim=-2)
+            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=-2)
+        q, k = rotate(qk, turns).split((heads, keys), dim=-2)
         y = attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         return self.wo(y.transpose(1, 2).flatten(2))
 
