@@ -57,11 +57,14 @@ class Plan:
             "--seconds", seconds, "--planned-seconds", planned_s, *more,
         )  # fmt: skip
 
-    def start_vocoder(self, seconds: float, planned_s: float, alone_s: float, audio_hours: float) -> None:
+    def start_vocoder(
+        self, seconds: float, planned_s: float, alone_s: float, audio_hours: float, more: tuple[object, ...]
+    ) -> None:
         """The decoder's training."""
         self.start(
             "vocoder", "vocoder", self.checkpoint, self.codes, self.shards, self.folder / "vocoder.pt",
             "--seconds", seconds, "--planned-seconds", planned_s, "--alone-seconds", alone_s, "--hours", audio_hours,
+            *more,
         )  # fmt: skip
 
     def start_encoder(self, seconds: float) -> None:
@@ -99,7 +102,7 @@ def main() -> None:
     parser.add_argument(
         "--language", nargs=argparse.REMAINDER, default=[], help="last: arguments of language.py follow"
     )
-    parser.add_argument("--tiny", action="store_true", help="small widths: the whole plan on a CPU")
+    parser.add_argument("--tiny", action="store_true", help="small widths and batches: the whole plan on a CPU")
     arguments = parser.parse_args()
     plan = Plan(arguments.folder, arguments.codes, arguments.run, arguments.seconds)
     write_config(plan.checkpoint, arguments.tiny)
@@ -108,7 +111,10 @@ def main() -> None:
     if language_s:
         plan.start_workers(arguments.workers, language_s - 5, 0.0 if arguments.run else arguments.audio_hours)
         plan.start_language(language_s, arguments.planned_language, arguments.language)
-    plan.start_vocoder(training_s, arguments.planned_vocoder, arguments.alone_seconds, arguments.audio_hours)
+    plan.start_vocoder(
+        training_s, arguments.planned_vocoder, arguments.alone_seconds, arguments.audio_hours,
+        ("--crops", 2) if arguments.tiny else (),
+    )  # fmt: skip
     if arguments.encoder_seconds:
         time.sleep(min(language_s, training_s - arguments.encoder_seconds))
         plan.start_encoder(arguments.encoder_seconds)

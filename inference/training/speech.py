@@ -33,7 +33,7 @@ class Speech:
         """Speech in the pool."""
         return self._filled * FRAME / RATE / 3600
 
-    def wait(self, shards: Path, end: float, hours: float = 0.1) -> None:
+    def wait(self, shards: Path, end: float, hours: float = 0.05) -> None:
         """Read shards until there are `hours`.  Raises TimeoutError at `end`."""
         while self.hours < hours:
             if not self.take_new(shards, most=100):
