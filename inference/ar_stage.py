@@ -8,14 +8,14 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint, Voice
 from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig
-from inference.memory import host_memory, kv_slots
+from inference.device import device_memory
+from inference.memory import kv_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Reference, Sampling, Started, Submit
 from inference.prompt import PromptBuilder
 from inference.records import (
@@ -300,11 +300,9 @@ def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunn
         raise ValueError(
             f"stages[0].max_model_len: the checkpoint's max_seq_len is {config.max_seq_len}, got {stage.max_model_len}"
         )
-    cpu = device == "cpu"
-    model = checkpoint.load_dual_ar("float32" if cpu else config.dtype or "bfloat16", device)
+    model = checkpoint.load_dual_ar("float32" if device == "cpu" else config.dtype or "bfloat16", device)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     size = model.norm.weight.element_size()
     slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
-    total = host_memory() if cpu else torch.cuda.get_device_properties(device).total_memory
-    slots = kv_slots(total, stage.memory_utilization, weights, slot, stage.max_num_streams)
+    slots = kv_slots(device_memory(device), stage.memory_utilization, weights, slot, stage.max_num_streams)
     return ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)

@@ -21,6 +21,15 @@ def host_memory() -> int:
     return total
 
 
+def check_weights(total: int, utilization: float, weights: int) -> None:
+    """Raises OutOfBudget, naming the share that would do, if stage 1's share of `total` bytes does not hold its weights."""
+    if weights > total * utilization:
+        raise OutOfBudget(
+            f"stages[1].gpu_memory_utilization: {utilization} of {total / 2**30:.1f} GiB does not hold the codec's "
+            f"weights ({weights / 2**30:.2f} GiB); at least {weights / total:.3f} is needed"
+        )
+
+
 def kv_slots(total: int, utilization: float, weights: int, slot: int, wanted: int) -> int:
     """KV slots, at most `wanted`, that fit beside the weights into the stage's share of `total` bytes.
 

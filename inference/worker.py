@@ -17,6 +17,7 @@ from inference.checkpoint import Checkpoint
 from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig, load_deploy_config
+from inference.device import limit_device_memory, stage_device
 from inference.messages import StageReady, StageStopped
 
 log = logging.getLogger("audio8.worker")
@@ -29,6 +30,7 @@ def main() -> int:
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))  # the stages share the machine
     deploy = load_deploy_config(options.deploy_config)
+    limit_device_memory(options.device, [(deploy.ar, deploy.codec)[stage_id] for stage_id, _ in options.stage])
     threads = [
         threading.Thread(target=_serve, args=(stage_id, fd, options, deploy), name=f"stage{stage_id}")
         for stage_id, fd in options.stage
@@ -49,7 +51,7 @@ def _serve(stage_id: int, fd: int, options: argparse.Namespace, deploy: DeployCo
     connector = SharedMemoryConnector.attach(options.connector, deploy.connector.get_sleep_s)
     try:
         checkpoint = Checkpoint.open(options.model)
-        device = _device(options.device, (deploy.ar, deploy.codec)[stage_id].device_id)
+        device = stage_device(options.device, (deploy.ar, deploy.codec)[stage_id])
         stage = _STAGES[stage_id](checkpoint, deploy, channel, connector, device)
         log.info("stage %d is ready on %s", stage_id, device)
         channel.send(StageReady(stage_id, device, checkpoint.info()))
@@ -62,15 +64,6 @@ def _serve(stage_id: int, fd: int, options: argparse.Namespace, deploy: DeployCo
         _tell(channel, StageStopped(stage_id, f"{type(error).__name__}: {error}"))
     finally:
         connector.close()
-
-
-def _device(choice: str, device_id: int) -> str:
-    """`auto` stands for the accelerator of the deploy file's id where there is one, else for the CPU."""
-    if choice == "cpu" or (choice == "auto" and not torch.cuda.is_available()):
-        return "cpu"
-    if device_id >= torch.cuda.device_count():
-        raise ValueError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
-    return f"cuda:{device_id}"
 
 
 def _tell(channel: StageChannel, message: StageStopped) -> None:

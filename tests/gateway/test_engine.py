@@ -237,5 +237,7 @@ async def test_a_killed_stage_fails_its_streams_and_comes_back(engine, stage):
 async def test_a_stage_that_cannot_start_says_why(directory, engine):
     with pytest.raises(EngineError, match="gpu_memory_utilization.*is needed"):
         await engine(stages__0__gpu_memory_utilization=1e-9).start()
+    with pytest.raises(EngineError, match="stages.1..gpu_memory_utilization.*does not hold the codec's weights"):
+        await engine(stages__1__gpu_memory_utilization=1e-9).start()
     with pytest.raises(EngineError, match="max_model_len: the checkpoint's max_seq_len is 2048, got 4096"):
         await engine(stages__0__max_model_len=4096, stages__0__max_num_batched_tokens=4096).start()

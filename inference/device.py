@@ -1,0 +1,43 @@
+"""Which device a stage runs on, and what it may take there."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+
+import torch
+
+from inference.deploy import StageConfig
+from inference.memory import host_memory
+
+log = logging.getLogger("audio8.device")
+
+
+def stage_device(choice: str, stage: StageConfig) -> str:
+    """`choice` auto | cpu | cuda; auto stands for the accelerator of the deploy file's id where there is one, else the CPU.
+
+    Raises ValueError if the id does not exist.
+    """
+    if choice == "cpu" or (choice == "auto" and not torch.cuda.is_available()):
+        return "cpu"
+    if stage.device_id >= torch.cuda.device_count():
+        raise ValueError(f"devices: there is no CUDA device {stage.device_id}, {torch.cuda.device_count()} are visible")
+    if not stage.enforce_eager:
+        log.warning("enforce_eager: false has no effect yet, there are no CUDA graphs: the stage runs eagerly")
+    return f"cuda:{stage.device_id}"
+
+
+def device_memory(device: str) -> int:
+    """Bytes in all; on a CPU those of the machine, or of the container's limit."""
+    return host_memory() if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
+
+
+def limit_device_memory(choice: str, stages: list[StageConfig]) -> None:
+    """Let this process allocate no more on its accelerators than its stages' shares (gpu_memory_utilization)."""
+    shares: dict[int, float] = defaultdict(float)
+    for stage in stages:
+        shares[stage.device_id] += stage.memory_utilization
+    if choice != "cpu" and torch.cuda.is_available():
+        for device_id, share in shares.items():
+            if device_id < torch.cuda.device_count():  # one that does not exist is refused by its stage
+                torch.cuda.set_per_process_memory_fraction(min(1.0, share), device_id)
