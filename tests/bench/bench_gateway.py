@@ -17,9 +17,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from listeners import UNDERRUN_S, Utterance, listen, texts
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from listeners import UNDERRUN_S, Utterance, listen, texts  # noqa: E402  the tests' helpers are no package
 
 
 @contextlib.contextmanager
@@ -36,9 +37,8 @@ def gateway(arguments: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-async def run(url: str, clients: int, utterances: int, pace: float | None, config: dict) -> list[Utterance]:
-    """`clients` sockets at once, each with one utterance after the other."""
-    waiting = texts(utterances)
+async def run(url: str, clients: int, waiting: list[str], pace: float | None, config: dict) -> list[Utterance]:
+    """`clients` sockets at once, each with one of the waiting texts after the other."""
     heard: list[Utterance] = []
 
     async def one() -> None:
@@ -73,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--utterances", type=int, default=20)
+    parser.add_argument("--words", type=int, default=60, help="of an utterance")
     parser.add_argument("--pace", type=float, default=20.0, help="characters a second; 0: whole texts at once")
     parser.add_argument("--deploy-config")
     parser.add_argument("--model")
@@ -82,7 +83,8 @@ def main() -> None:
     arguments += ["--model", options.model] if options.model else []
     with gateway([*arguments, "--log-level", "warning"]) as url:
         for clients in options.clients:
-            heard = asyncio.run(run(url, clients, options.utterances, options.pace or None, options.config))
+            waiting = texts(options.utterances, options.words)
+            heard = asyncio.run(run(url, clients, waiting, options.pace or None, options.config))
             print(json.dumps(report(clients, heard)), flush=True)
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from aiohttp import web
+from listeners import UNDERRUN_S, listen, texts
 from recogniser import recogniser, transcript, word_errors
 from stream_client import Heard, StreamClient
 
@@ -55,16 +58,27 @@ def judge(tmp_path_factory):
     return recogniser(tmp_path_factory.mktemp("whisper"))
 
 
-async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
-    """(text, voice) pairs, each on a socket of its own, words one message each -> what was heard, and the streams."""
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[int, HeardEngine]]:
+    """The gateway with the embedded voice as it ships: its port, and the engine."""
     engine = HeardEngine(None, DEPLOY_CONFIG, "cpu", "warning")
     await engine.start()
     runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port, room = runner.addresses[0][1], asyncio.Semaphore(at_once)
+    try:
+        yield runner.addresses[0][1], engine
+    finally:
+        await shut_down(runner.app)
+        await runner.cleanup()
+        await engine.close()
 
-    async def one(index: int, text: str, voice: str | None) -> Heard:
+
+async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
+    """(text, voice) pairs, each on a socket of its own, words one message each -> what was heard, and the streams."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(port: int, index: int, text: str, voice: str | None) -> Heard:
         async with room, await StreamClient.open(port) as client:
             await client.say("session.config", voice=voice, seed=index)
             for word in text.split(" "):
@@ -72,12 +86,8 @@ async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[
             await client.say("input.done")
             return await client.whole("_0")
 
-    try:
-        heard = await asyncio.gather(*(one(index, *pair) for index, pair in enumerate(texts)))
-    finally:
-        await shut_down(runner.app)
-        await runner.cleanup()
-        await engine.close()
+    async with serving() as (port, engine):
+        heard = await asyncio.gather(*(one(port, index, *pair) for index, pair in enumerate(texts)))
     return heard, engine.streams
 
 
@@ -126,6 +136,30 @@ async def test_the_held_out_sentences_are_understood(offline, judge):
     wer = word_errors([text for text, _ in texts], [transcript(judge, samples(audio), RATE) for audio in heard])
     print(f"word error rate over the socket, {len(texts)} sentences: {100 * wer:.2f} %")
     assert wer <= GOOD_WER
+
+
+async def test_speech_begins_while_text_is_still_typed():
+    text = "When the rain had stopped, we went for a walk, and the streets were still wet, but nobody minded that. "
+    third_clause = text.index("and")
+    async with serving() as (port, _):
+        heard = await listen(f"ws://127.0.0.1:{port}/v1/stream", text, characters_per_s=20)
+    assert heard.chunks[0][0] < heard.typed[third_clause]
+    assert "".join(segment["text"] for segment in heard.segments) == text and len(heard.segments) >= 2
+
+
+@pytest.mark.slow
+async def test_four_listeners_never_run_dry():
+    """On two cores with nothing else running; the figures stand in tests/bench/README.md."""
+    async with serving() as (port, _):
+        waiting = texts(count=12, words=60, seed=5)
+
+        async def one() -> list:
+            return [await listen(f"ws://127.0.0.1:{port}/v1/stream", waiting.pop(), 20) for _ in range(3)]
+
+        heard = [utterance for of_one in await asyncio.gather(*(one() for _ in range(4))) for utterance in of_one]
+    assert max(utterance.dry_s("announced") for utterance in heard) <= UNDERRUN_S
+    first = sorted(utterance.first_packet_s for utterance in heard)
+    assert first[len(first) // 2] <= 0.9
 
 
 def test_the_voice_is_whole():

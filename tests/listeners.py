@@ -1,4 +1,4 @@
-"""Realtime listeners for benchmarks: they type at a steady pace, and note when each sample arrives.
+"""Realtime listeners for tests and benchmarks: they type at a steady pace, and note when each sample arrives.
 
 Underrun as the wire protocol has it: a player starts at the first chunk and plays in real time; it is dry while it has
 nothing to play and a segment whose text was released is unfinished; more than 5 ms is an underrun.  Two readings of
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-HELDOUT = Path(__file__).parents[2] / "inference" / "training" / "data" / "heldout.txt"
+HELDOUT = Path(__file__).parents[1] / "inference" / "training" / "data" / "heldout.txt"
 UNDERRUN_S = 0.005
 _FIRST_MARK = re.compile(r"[,;:.!?](?=\s|$)")
 
 
-def texts(count: int, words: int = 60, seed: int = 0) -> list[str]:
+def texts(count: int, words: int, seed: int = 0) -> list[str]:
     """Texts of about `words` words, made of held-out sentences."""
     rng, sentences, made = random.Random(seed), HELDOUT.read_text().split("\n"), []
     sentences = [sentence.strip() for sentence in sentences if sentence.strip()]
