@@ -51,6 +51,7 @@ class EngineStream:
         self.started: Started | None = None
         self.finished: Finished | None = None  # set before the last chunk is yielded
         self.generated = asyncio.Event()  # stage 0 has made the last frame, or the stream has failed
+        self._last_arrived = False  # stage 1 has decoded the last frame
         self._engine = engine
         self._arrived: asyncio.Queue[AudioChunk | Finished | EngineError] = asyncio.Queue()
 
@@ -87,7 +88,10 @@ class EngineStream:
         self._engine.send(0, Credit(self.request.stream_id, granted))
 
     def deliver(self, message: Started | Finished | AudioChunk | EngineError) -> bool:
-        """The engine has received something for this stream -> whether it is complete."""
+        """The engine has received something for this stream -> whether it is complete.
+
+        The two stages are heard in any order: the last samples may be here before stage 0 has told the end.
+        """
         match message:
             case Started():
                 self.started = message
@@ -95,11 +99,14 @@ class EngineStream:
                 self.finished = message
                 self.generated.set()
                 self._arrived.put_nowait(message)
-            case _:
+            case EngineError():
+                self.generated.set()
                 self._arrived.put_nowait(message)
-        if isinstance(message, EngineError):
-            self.generated.set()
-        return isinstance(message, EngineError) or (isinstance(message, AudioChunk) and message.last)
+                return True
+            case AudioChunk():
+                self._last_arrived = message.last
+                self._arrived.put_nowait(message)
+        return self._last_arrived and self.finished is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -213,7 +220,9 @@ class Engine:
     async def _spawn(self, stage_ids: tuple[int, ...]) -> _Worker:
         pairs = {stage_id: socket.socketpair() for stage_id in stage_ids}
         theirs = {stage_id: pair[1] for stage_id, pair in pairs.items()}
-        stages = [argument for stage_id, sock in theirs.items() for argument in ("--stage", f"{stage_id}:{sock.fileno()}")]
+        stages = [
+            argument for stage_id, sock in theirs.items() for argument in ("--stage", f"{stage_id}:{sock.fileno()}")
+        ]
         connector = self._connector.fds
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "inference.worker", *stages, "--connector", ":".join(map(str, connector)),

@@ -17,7 +17,7 @@ from parity import DATA
 from gateway.engine import Engine, EngineError, EngineStream
 from inference.checkpoint import Checkpoint
 from inference.generate import generate
-from inference.messages import Reference, Sampling, Submit
+from inference.messages import AudioChunk, Finished, Reference, Sampling, Submit
 from inference.runner import ARRunner
 
 TEXT = "hello world this is a small test"
@@ -74,6 +74,18 @@ def offline(directory: Path, frames: int, seed: int, voice: str | None = "ada") 
     with torch.inference_mode():
         whole = checkpoint.load_codec("float32").decode(torch.from_numpy(codes.astype(np.int64))[None])
     return codes, whole[0].numpy()
+
+
+@pytest.mark.parametrize("samples_first", [False, True])
+async def test_a_stream_ends_whichever_stage_is_heard_first(engine, samples_first):
+    stream = EngineStream(engine(), Submit(1, TEXT, Sampling()))
+    finished = Finished(1, "done", np.zeros((2, 1), np.uint16))
+    messages = [finished, AudioChunk(1, 0, np.ones(2048, np.float32), last=True)]
+    complete = [stream.deliver(message) for message in (messages[::-1] if samples_first else messages)]
+    assert complete == [False, True]  # it stays in the engine's books until both have come
+    async with asyncio.timeout(5):
+        assert [chunk.last async for chunk in stream] == [True]
+    assert stream.finished is finished and stream.generated.is_set()
 
 
 @pytest.mark.parametrize("placement", ["processes", "threads"])
@@ -235,9 +247,9 @@ async def test_a_killed_stage_fails_its_streams_and_comes_back(engine, stage):
 
 
 async def test_a_stage_that_cannot_start_says_why(directory, engine):
-    with pytest.raises(EngineError, match="gpu_memory_utilization.*is needed"):
+    with pytest.raises(EngineError, match=r"gpu_memory_utilization.*is needed"):
         await engine(stages__0__gpu_memory_utilization=1e-9).start()
-    with pytest.raises(EngineError, match="stages.1..gpu_memory_utilization.*does not hold the codec's weights"):
+    with pytest.raises(EngineError, match=r"stages.1..gpu_memory_utilization.*does not hold the codec's weights"):
         await engine(stages__1__gpu_memory_utilization=1e-9).start()
     with pytest.raises(EngineError, match="max_model_len: the checkpoint's max_seq_len is 2048, got 4096"):
         await engine(stages__0__max_model_len=4096, stages__0__max_num_batched_tokens=4096).start()
