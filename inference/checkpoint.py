@@ -57,7 +57,9 @@ class Checkpoint:
             config = ArkttsConfig.from_dict(values)
         except ValueError as error:
             raise CheckpointError(f"{file}: {error}") from error
-        return cls(directory, config, values.get("_name_or_path") or (model or "audio8-embedded").rstrip("/").split("/")[-1])
+        return cls(
+            directory, config, values.get("_name_or_path") or (model or "audio8-embedded").rstrip("/").split("/")[-1]
+        )
 
     def prompt_builder(self) -> PromptBuilder:
         """Raises CheckpointError without a tokenizer."""
@@ -107,7 +109,8 @@ def _locate(model: str) -> Path:
     try:
         return Path(snapshot_download(model, allow_patterns=_HUB_FILES))
     except Exception as error:  # the hub's client has no common base class
-        raise CheckpointError(f"{model!r} is neither a directory nor a model that the hub gives: {error}") from error
+        reason = str(error).partition("\n")[0]  # advice for its own command line follows
+        raise CheckpointError(f"{model!r} is neither a directory nor a model that the hub gives: {reason}") from error
 
 
 def _language_tensors(directory: Path) -> dict[str, Tensor]:
@@ -138,8 +141,10 @@ def _codec_tensors(directory: Path, filename: str) -> tuple[str, dict[str, Tenso
 
 
 def fold_weight_norm(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Magnitude and direction pairs, in the new and the legacy naming, become one weight: g * v / |v|, the norm over all
-    axes but the first (for a transposed convolution that is the input channel)."""
+    """Magnitude and direction pairs, in the new and the legacy naming, become one weight: g * v / |v|.
+
+    The norm is over all axes but the first (for a transposed convolution that is the input channel).
+    """
     folded = dict(tensors)
     for magnitude_key in tensors:
         if magnitude_key.endswith(".parametrizations.weight.original0"):

@@ -13,7 +13,7 @@ import torch
 
 from inference.ar_stage import ARStage
 from inference.channel import ChannelClosed, StageChannel
-from inference.checkpoint import Checkpoint
+from inference.checkpoint import Checkpoint, CheckpointError
 from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig, load_deploy_config
@@ -58,6 +58,9 @@ def _serve(stage_id: int, fd: int, options: argparse.Namespace, deploy: DeployCo
         stage.run()
     except ChannelClosed:
         pass
+    except CheckpointError as error:  # not a fault of ours: the gateway says it in one line
+        _failed.set()
+        _tell(channel, StageStopped(stage_id, str(error)))
     except Exception as error:
         log.exception("stage %d broke", stage_id)
         _failed.set()
@@ -75,7 +78,9 @@ def _tell(channel: StageChannel, message: StageStopped) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="inference.worker", description=__doc__)
-    parser.add_argument("--stage", action="append", type=_pair, required=True, help="stage_id:channel_fd; may be repeated")
+    parser.add_argument(
+        "--stage", action="append", type=_pair, required=True, help="stage_id:channel_fd; may be repeated"
+    )
     parser.add_argument("--connector", type=_numbers, required=True, help="the connector's file descriptors, a:b:c")
     parser.add_argument("--deploy-config", required=True)
     parser.add_argument("--model", default=None, help="directory or hub id; the embedded voice by default")

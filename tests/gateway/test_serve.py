@@ -89,6 +89,8 @@ async def test_what_cannot_start_says_why(tmp_path: Path):
             _, errors = await process.communicate()
         assert process.returncode == 1
         assert "async_chunk" in errors.decode() and "Traceback" not in errors.decode()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_while_it_starts_ends_it(tmp_path: Path, number: signal.Signals):
     model = write_checkpoint(tmp_path)
@@ -102,3 +104,10 @@ async def test_a_signal_while_it_starts_ends_it(tmp_path: Path, number: signal.S
         assert await process.stdout.read() == b""
 
 
+async def test_a_model_that_is_none_is_named_in_one_line(tmp_path: Path):
+    async with serving(tmp_path) as process:
+        async with asyncio.timeout(START_S):
+            _, errors = await process.communicate()
+        assert process.returncode == 1
+        lines = [line for line in errors.decode().splitlines() if " INFO " not in line]
+        assert len(lines) == 1 and lines[0].endswith(f"cannot start: {tmp_path} holds no config.json"), lines
