@@ -84,7 +84,7 @@ class ARStage:
         connector: SharedMemoryConnector,
         device: str,
     ):
-        """Reads the weights, lays out the slots, keeps the voices' prefixes and runs once.  Raises what loading raises."""
+        """Reads the weights, lays out the slots, keeps the voices' prefixes, runs once.  Raises what loading raises."""
         self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
         self._prompts: PromptBuilder = checkpoint.prompt_builder()
         self._voices: dict[str, Voice] = checkpoint.voices()
@@ -159,7 +159,9 @@ class ARStage:
             prompt = self._prompts.build(request.text, reference)
             self._runner.check_length(prompt.packed)
             length = self._prefix(slot, request.voice, prompt.packed[:, : prompt.prefix])
-            stream.sequence = self._runner.sequence(slot, prompt.packed, length, request.sampling, request.segment_index)
+            stream.sequence = self._runner.sequence(
+                slot, prompt.packed, length, request.sampling, request.segment_index
+            )
         except Exception as error:
             log.exception("stream %d: prefill failed", request.stream_id)
             self._free.append(slot)

@@ -72,9 +72,7 @@ class Quantizer(nn.Module):
         super().__init__()
         channels, dim = config.codec_latent_dim, config.codec_codebook_dim
         self.semantic_quantizer = ResidualQuantizer(1, channels, config.codec_semantic_codebook_size, dim)
-        self.quantizer = ResidualQuantizer(
-            config.num_codebooks - 1, channels, config.codec_residual_codebook_size, dim
-        )
+        self.quantizer = ResidualQuantizer(config.num_codebooks - 1, channels, config.codec_residual_codebook_size, dim)
         factors = config.codec_downsample_factors
         self.downsample = Steps(
             *(Steps(CausalConv(channels, channels, f, stride=f), ConvNeXtBlock(channels)) for f in factors)
@@ -201,8 +199,8 @@ class Codec(nn.Module):
     def decode(self, codes: Tensor, history: History | None = None) -> Tensor:
         """codes int64 [B, Q, T] -> waveform [B, T * frame_samples] in −1…1.
 
-        With a stream's `history` the codes go on where its last call ended, and the pieces joined equal one decode of the
-        whole; without one this is a whole.
+        With a stream's `history` the codes go on where its last call ended, and the pieces joined equal one decode of
+        the whole; without one this is a whole.
         """
         history = history or History()
         history.begin()

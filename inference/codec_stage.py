@@ -115,7 +115,9 @@ class CodecStage:
         wanted = self._kind(ready[0])
         alike = [stream for stream in ready if self._kind(stream) == wanted]
         frames = max(1, ready[0].next_piece(self._longest()).shape[1])
-        return alike[: max(1, min(self._deploy.codec.max_num_seqs, self._deploy.codec.max_num_batched_tokens // frames))]
+        return alike[
+            : max(1, min(self._deploy.codec.max_num_seqs, self._deploy.codec.max_num_batched_tokens // frames))
+        ]
 
     def _kind(self, stream: Stream) -> tuple[int, object]:
         return stream.next_piece(self._longest()).shape[1], self._decoder.alike(stream.state)

@@ -84,7 +84,8 @@ class ArkttsConfig(PretrainedConfig):
         semantic = self.semantic_end_id - self.semantic_begin_id + 1
         if semantic != self.codebook_size:
             raise ValueError(
-                f"config: semantic_begin_id..semantic_end_id spans {semantic} ids, codebook_size is {self.codebook_size}"
+                f"config: semantic_begin_id..semantic_end_id spans {semantic} ids, "
+                f"codebook_size is {self.codebook_size}"
             )
         stride = 1
         for factor in (*self.codec_decoder_rates, *self.codec_downsample_factors):

@@ -14,7 +14,7 @@ log = logging.getLogger("audio8.device")
 
 
 def stage_device(choice: str, stage: StageConfig) -> str:
-    """`choice` auto | cpu | cuda; auto stands for the accelerator of the deploy file's id where there is one, else the CPU.
+    """`choice` auto | cpu | cuda; auto: the accelerator of the deploy file's id where there is one, else the CPU.
 
     Raises ValueError if the id does not exist.
     """

@@ -63,7 +63,9 @@ class DualAR(nn.Module):
         self.fast_norm = RMSNorm(config.fast_dim, config.norm_eps)
         self.fast_output = nn.Linear(config.fast_dim, config.codebook_size, bias=False)
         # Buffers are filled here, and not by a checkpoint: a loader that skips `__init__` would leave them undefined.
-        self.register_buffer("rope", rope_table(config.max_seq_len, config.head_dim, config.rope_base), persistent=False)
+        self.register_buffer(
+            "rope", rope_table(config.max_seq_len, config.head_dim, config.rope_base), persistent=False
+        )
         self.register_buffer(
             "fast_rope", rope_table(config.num_codebooks, config.fast_head_dim, config.rope_base), persistent=False
         )

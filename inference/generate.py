@@ -27,9 +27,7 @@ def generate(
     while running:
         ended = runner.step(running)
         running = [
-            sequence
-            for sequence, end in zip(running, ended, strict=True)
-            if not end and _room(sequence, runner)
+            sequence for sequence, end in zip(running, ended, strict=True) if not end and _room(sequence, runner)
         ]
     empty = np.zeros((runner.books, 0), dtype=np.uint16)
     return [np.stack(sequence.frames, axis=1) if sequence.frames else empty for sequence in sequences]

@@ -22,7 +22,7 @@ def host_memory() -> int:
 
 
 def check_weights(total: int, utilization: float, weights: int) -> None:
-    """Raises OutOfBudget, naming the share that would do, if stage 1's share of `total` bytes does not hold its weights."""
+    """Raises OutOfBudget, naming the share that would do, if stage 1's share of `total` bytes is below its weights."""
     if weights > total * utilization:
         raise OutOfBudget(
             f"stages[1].gpu_memory_utilization: {utilization} of {total / 2**30:.1f} GiB does not hold the codec's "

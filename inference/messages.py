@@ -120,7 +120,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finished:
-    """Stage 0 has generated the last frame.  `reason`: "done" (end token) or "max_length".  `codes`: uint16 [num_codebooks, frames]."""
+    """Stage 0 has generated the last frame.
+
+    `reason`: "done" (end token) or "max_length".  `codes`: uint16 [num_codebooks, frames].
+    """
 
     stream_id: int
     reason: str

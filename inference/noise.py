@@ -9,8 +9,8 @@ class FrameNoise:
     """Exponential noise for the draws of one frame.
 
     One Philox stream (Salmon et al. 2011) is keyed by (seed, segment_index); its 256-bit counter starts at the step, so
-    that a frame's numbers depend on nothing that was drawn before.  They are laid out as draw *normal*, draw *high*, then
-    one fast draw for each codebook from the second on.
+    that a frame's numbers depend on nothing that was drawn before.  They are laid out as draw *normal*, draw *high*,
+    then one fast draw for each codebook from the second on.
     """
 
     def __init__(self, semantic: int, codebooks: int, codebook_size: int):

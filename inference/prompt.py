@@ -88,7 +88,7 @@ class PromptBuilder:
             token = self._template.token_to_id(tag[0])
             if token is None:  # a tag that this tokenizer does not mark is text like any other
                 continue
-            ids += self._tokens(self._plain, text[start : tag.start()]) + [token]
+            ids += [*self._tokens(self._plain, text[start : tag.start()]), token]
             start = tag.end()
         return ids + self._tokens(self._plain, text[start:])
 

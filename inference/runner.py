@@ -1,6 +1,7 @@
 """Runs the dual-AR model over KV slots: prefill, and the step that makes one frame for up to `width` sequences.
 
-Shapes: B = width rows of a step, P positions, Q codebooks, K key/value heads, G query heads a key/value head, D head width.
+Shapes: B = width rows of a step, P positions, Q codebooks, K key/value heads, G query heads a key/value head, D head
+width.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class ARRunner:
         draw: Callable[[Sequence], np.ndarray] | None = None,
     ):
         """`max_len`: positions of a slot, the checkpoint's max_seq_len by default.  `ignore_eos`: the end token
-        is never chosen, for measuring with random weights.  `draw`: the exponential noise of a sequence's next frame; by
-        default a function of seed, segment and step."""
+        is never chosen, for measuring with random weights.  `draw`: the exponential noise of a sequence's next frame;
+        by default a function of seed, segment and step."""
         config = model.config
         self.model, self.width, self.slots = model, width, slots
         self.max_len, self.books = max_len or config.max_seq_len, config.num_codebooks
@@ -83,7 +84,9 @@ class ARRunner:
     def check_length(self, packed: np.ndarray) -> None:
         """Raises ValueError if no frame would fit behind the prompt `packed` [Q + 1, P]."""
         if packed.shape[1] >= self.max_len:
-            raise ValueError(f"the prompt takes {packed.shape[1]} of {self.max_len} positions, which leaves none to speak")
+            raise ValueError(
+                f"the prompt takes {packed.shape[1]} of {self.max_len} positions, which leaves none to speak"
+            )
 
     @torch.inference_mode()
     def prefill(self, slot: int, packed: np.ndarray, start: int) -> None:

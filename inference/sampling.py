@@ -61,7 +61,7 @@ def candidates(logits: Tensor, rows: SamplingRows) -> tuple[Tensor, Tensor]:
 
 
 def race(scores: Tensor, ids: Tensor, noise: Tensor) -> Tensor:
-    """The winner of each row, int64 [B]: argmax(softmax(scores) / e) with `noise` e ~ Exp(1) [B, V], taken in log space."""
+    """The winner of each row, int64 [B]: argmax(softmax(scores) / e), `noise` e ~ Exp(1) [B, V], in log space."""
     lead = scores - noise.gather(1, ids).log()
     return ids.gather(1, lead.argmax(dim=-1, keepdim=True)).squeeze(1)
 
@@ -76,8 +76,8 @@ def sample_semantic(
 ) -> Tensor:
     """Repetition-aware draw of the semantic code: logits [B, S + 1] (end token last) -> ids [B] in 0..S.
 
-    `normal` is drawn with the request's parameters; if it is a semantic code that occurs in `window` [B, W] (the codes of
-    the last frames, -1 where there is none), `high` is taken instead, drawn afresh from the raw logits with `ras`.
+    `normal` is drawn with the request's parameters; if it is a semantic code that occurs in `window` [B, W] (the codes
+    of the last frames, -1 where there is none), `high` is taken instead, drawn afresh from the raw logits with `ras`.
     """
     normal = sample(logits, rows, noise_normal)
     repeated = (window == normal[:, None]).any(dim=1) & (normal < logits.shape[-1] - 1)

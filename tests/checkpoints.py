@@ -47,7 +47,9 @@ def write_checkpoint(directory: Path, seed: int = 0, **changes) -> Path:
     config = small_config(**changes)
     torch.manual_seed(seed)
     save_file({k: v.clone() for k, v in DualAR(config).state_dict().items()}, directory / "model.safetensors")
-    save_file({k: v.clone() for k, v in small_codec(seed, **changes).state_dict().items()}, directory / "codec.safetensors")
+    save_file(
+        {k: v.clone() for k, v in small_codec(seed, **changes).state_dict().items()}, directory / "codec.safetensors"
+    )
     (directory / "config.json").write_text(json.dumps({**config.to_dict(), "model_type": "arktts"}))
     (directory / "tokenizer.json").write_bytes((DATA / "tokenizer.json").read_bytes())
     (directory / "voices").mkdir()

@@ -3,8 +3,8 @@
 Underrun as the wire protocol has it: a player starts at the first chunk and plays in real time; it is dry while it has
 nothing to play and a segment whose text was released is unfinished; more than 5 ms is an underrun.  Two readings of
 "released" are reported.  *announced*: the segment's `audio.segment` has been received, so only a stall inside a segment
-counts.  *typed*: the character after the segment's last one has been sent, so the time to a segment's first packet counts
-too if the listener has heard all before, even where it was waiting for text.
+counts.  *typed*: the character after the segment's last one has been sent, so the time to a segment's first packet
+counts too if the listener has heard all before, even where it was waiting for text.
 """
 
 from __future__ import annotations

@@ -53,4 +53,4 @@ def real_config() -> ArkttsConfig:
     return ArkttsConfig()
 
 
-__all__ = ["Codec", "DATA", "codec_state", "filled", "golden", "real_config", "tiny_config", "tiny_model"]
+__all__ = ["DATA", "Codec", "codec_state", "filled", "golden", "real_config", "tiny_config", "tiny_model"]

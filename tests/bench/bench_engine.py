@@ -45,7 +45,10 @@ def bench_ar(checkpoint: Checkpoint, device: str, repeats: int) -> None:
     runner = ARRunner(model, WIDTH, WIDTH, ignore_eos=True)
     whole = median_ms(lambda: runner.prefill(0, prompt.packed, 0), 10, device)
     text = median_ms(lambda: runner.prefill(0, prompt.packed[:, prompt.prefix :], prompt.prefix), 10, device)
-    print(f"prefill of {prompt.packed.shape[1]} positions {whole:.1f} ms, behind a kept prefix of {prompt.prefix}: {text:.1f} ms")
+    print(
+        f"prefill of {prompt.packed.shape[1]} positions {whole:.1f} ms, behind a kept prefix of {prompt.prefix}: "
+        f"{text:.1f} ms"
+    )
     for fill in (1, 2, WIDTH):
         sequences = [runner.sequence(slot, prompt.packed, 0, Sampling(seed=slot), 0) for slot in range(fill)]
         step = median_ms(lambda running=sequences: runner.step(running), repeats, device)

@@ -30,7 +30,9 @@ def test_the_published_layout_is_ours():
     assert {name: list(value.shape) for name, value in language.state_dict().items()} == dict(shapes["main"]["tensors"])
     assert sum(value.numel() for value in language.state_dict().values()) == 601_159_424
     folded = {name: torch.empty(shape, device="meta") for name, shape in shapes["codec"]["tensors"]}
-    assert {k: v.shape for k, v in fold_weight_norm(folded).items()} == {k: v.shape for k, v in codec.state_dict().items()}
+    assert {k: v.shape for k, v in fold_weight_norm(folded).items()} == {
+        k: v.shape for k, v in codec.state_dict().items()
+    }
 
 
 def test_transformers_knows_the_config(directory):
@@ -85,7 +87,7 @@ def test_codec_pth_with_weight_norm_and_prefixes(directory):
 def test_codec_pth_never_runs_code(directory):
     (directory / "codec.safetensors").unlink()
     torch.save({"state_dict": Path("x")}, directory / "codec.pth")
-    with pytest.raises(Exception, match="(?i)weights.only"):
+    with pytest.raises(Exception, match=r"(?i)weights.only"):
         Checkpoint.open(str(directory)).load_codec("float32")
 
 
@@ -119,7 +121,8 @@ def test_another_model_type_is_refused(directory):
 def test_contradicting_ids_are_refused(directory):
     values = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps({**values, "semantic_end_id": 600}))
-    with pytest.raises(CheckpointError, match="semantic_begin_id..semantic_end_id spans 204 ids, codebook_size is 256"):
+    message = r"semantic_begin_id..semantic_end_id spans 204 ids, codebook_size is 256"
+    with pytest.raises(CheckpointError, match=message):
         Checkpoint.open(str(directory))
 
 

@@ -41,7 +41,9 @@ def codec() -> Codec:
 
 
 # Frame by frame up to 150 frames, which is past the attention window of 128.
-CASES = [(n, *chunks) for n in LENGTHS for chunks in ((4, 25), (1, 1), (3, 8), (25, 25)) if n <= 150 or chunks != (1, 1)]
+CASES = [
+    (n, *chunks) for n in LENGTHS for chunks in ((4, 25), (1, 1), (3, 8), (25, 25)) if n <= 150 or chunks != (1, 1)
+]
 
 
 @pytest.mark.parametrize("frames, first, then", CASES)

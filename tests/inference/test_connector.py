@@ -132,7 +132,14 @@ def test_malformed_codes_are_an_error_of_the_producer(connector, codes):
 
 
 def test_all_records_arrive_as_they_were(connector):
-    records = [ProducerStarted(), StreamOpened(2**64 - 1, 12.25), StreamOpened(7, None), StreamPaused(1), StreamResumed(2), StreamAborted(3)]
+    records = [
+        ProducerStarted(),
+        StreamOpened(2**64 - 1, 12.25),
+        StreamOpened(7, None),
+        StreamPaused(1),
+        StreamResumed(2),
+        StreamAborted(3),
+    ]
     assert all(map(connector.put, records))
     assert drain(connector) == records
     for frames in (0, 1, 25):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from parity import DATA
 
 from inference.deploy import load_deploy_config
 from inference.device import stage_device
 from inference.memory import OutOfBudget, check_weights, host_memory, kv_slots
-from parity import DATA
 
 GIB = 2**30
 
@@ -18,7 +18,9 @@ def test_slots_are_what_fits_beside_the_weights():
 
 
 def test_too_small_a_share_says_how_much_is_needed():
-    with pytest.raises(OutOfBudget, match=r"0.1 of 10.0 GiB .* \(1.00 GiB\) and one KV slot .*at least 0.200 is needed"):
+    with pytest.raises(
+        OutOfBudget, match=r"0.1 of 10.0 GiB .* \(1.00 GiB\) and one KV slot .*at least 0.200 is needed"
+    ):
         kv_slots(total=10 * GIB, utilization=0.1, weights=1 * GIB, slot=1 * GIB, wanted=1)
     with pytest.raises(OutOfBudget, match=r"stages\[1\].*at least 0.200 is needed"):
         check_weights(total=10 * GIB, utilization=0.1, weights=2 * GIB)

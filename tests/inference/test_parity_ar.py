@@ -112,7 +112,9 @@ def test_a_batch_equals_each_alone(case):
 @pytest.mark.parametrize("which", ["a", "b"])
 def test_rows_end_one_by_one(which):
     values = golden(f"ar_tiny_{which}")
-    model = tiny_model(which, eos_token_id=int(values["eos_token_id"])) if "eos_token_id" in values else tiny_model(which)
+    model = (
+        tiny_model(which, eos_token_id=int(values["eos_token_id"])) if "eos_token_id" in values else tiny_model(which)
+    )
     prompts = [packed[:, mask > 0] for packed, mask in zip(values["batch_prompt"], values["batch_mask"], strict=True)]
     codes = generate(ARRunner(model, width=4, slots=3), prompts, [GREEDY] * 3)
     assert [c.shape[1] for c in codes] == values["eos_code_lengths"].tolist()
