@@ -104,7 +104,7 @@ class ContextPipeline:
         """(state, place in the server's queue) for `session.progress`."""
         if self._speaking and self._speaking[0].stream.started is None:
             return "queued", self._around.admission.position(self._speaking[0].stream)
-        if not is_front and (self._begun or self._work):
+        if not is_front and (self._begun or self._work or self.tally.reasons):  # a reason: its text has ended
             return "waiting_turn", None
         return ("generating" if self._speaking or self._work else "waiting_text"), None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inference.ar_stream import Stream
 from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint, Voice
 from inference.chunking import Chunker, Pace
@@ -35,31 +36,6 @@ log = logging.getLogger("audio8.stage0")
 _IDLE_S = 1.0  # longest sleep without work
 _HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
 _WEIGHT_OF_NEWEST = 0.2  # of the moving averages of step and prefill times
-
-
-@dataclass(slots=True, eq=False)
-class Stream:
-    """One segment on its way from text to codes."""
-
-    request: Submit
-    chunker: Chunker
-    arrived: float
-    frame_s: float
-    credit: bool = True
-    opened: bool = False  # stage 1 knows of it
-    paused: bool = False
-    ran_at: float = 0.0
-    sequence: Sequence | None = None
-
-    @property
-    def pending(self) -> int:
-        """Frames that wait for their chunk."""
-        return len(self.sequence.frames) - self.chunker.sent_frames if self.sequence else 0
-
-    def slack(self, now: float) -> float | None:
-        """See `scheduler.Schedulable`."""
-        dry_at = self.chunker.dry_at
-        return None if dry_at is None else dry_at - now + self.pending * self.frame_s
 
 
 @dataclass(slots=True)
@@ -204,7 +180,7 @@ class ARStage:
         full = not end and not self._room(stream.sequence)
         self._send_due(stream, end or full, now)
         if end or full:
-            codes = self._codes(stream, 0, len(stream.sequence.frames))
+            codes = stream.codes(0, len(stream.sequence.frames))
             reason = "max_length" if full else "done"
             self._end(stream, None)
             self._channel.send(Finished(stream.request.stream_id, reason, codes))
@@ -219,17 +195,12 @@ class ARStage:
             last = ended and frames == stream.pending
             if frames or last:
                 first = stream.chunker.sent_frames
-                codes = self._codes(stream, first, first + frames)
+                codes = stream.codes(first, first + frames)
                 self._unsent.append(CodesChunk(stream.request.stream_id, first, codes, last))
                 stream.chunker.sent(frames, now, pace)
             if last or not frames:
                 break
         self._flush()
-
-    def _codes(self, stream: Stream, first: int, end: int) -> np.ndarray:
-        """uint16 [Q, end - first]."""
-        frames = stream.sequence.frames[first:end]
-        return np.stack(frames, axis=1) if frames else np.zeros((self._runner.books, 0), dtype=np.uint16)
 
     def _pace(self) -> Pace:
         """A stream gets its turn every so many steps as there are more streams than rows."""

@@ -245,10 +245,12 @@ async def test_a_silent_context_shows_signs_of_life(run_gateway):
     async with run_gateway(engine, Settings(tick_s=0.01), clock=clock) as gateway, await gateway.client() as client:
         await client.say("input.text", text="waiting", context_id="a")
         await client.speak("Waiting for a step.", context_id="b")
+        await client.speak("...", context_id="c")
         await engine.until(lambda: len(engine.submitted) == 1)
         clock.now += 2
         await client.until("session.progress", context_id="a", state="waiting_text")
         await client.until("session.progress", context_id="b", state="queued", queue_position=0)
+        await client.until("session.progress", context_id="c", state="waiting_turn")
         engine.chunk_gate.clear()
         engine.gate.set()
         await client.say("input.text", text=" no more.", context_id="a")
