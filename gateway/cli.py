@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.assets import DEPLOY_CONFIG
+from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
 from gateway.options import SayOptions, ServeOptions
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -37,6 +39,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--port", type=_port, default=8080, help="port to listen at, 0 for any free one (default: %(default)s)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
     add("--log-level", choices=_LOG_LEVELS, default="info", help="least important log lines (default: %(default)s)")
+    keys_help = f"clients need one of its keys, one a line, or one of those in ${SERVER_VARIABLE}"
+    add("--api-keys-file", metavar="FILE", type=Path, help=keys_help)
     serve.set_defaults(run=_serve)
 
 
@@ -48,6 +52,7 @@ def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--url", default="ws://127.0.0.1:8080", help="the gateway (default: %(default)s)")
     add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
     add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
+    add("--api-key", metavar="KEY", help=f"a key of the gateway (default: ${CLIENT_VARIABLE}, hidden from `ps`)")
     say.set_defaults(run=_say)
 
 
@@ -62,6 +67,7 @@ def _serve(parsed: argparse.Namespace) -> int:
             port=parsed.port,
             device=parsed.device,
             log_level=parsed.log_level,
+            api_keys_file=parsed.api_keys_file,
         )
     )
 
@@ -76,6 +82,7 @@ def _say(parsed: argparse.Namespace) -> int:
             output=parsed.output,
             voice=parsed.voice,
             sample_rate=parsed.rate,
+            api_key=parsed.api_key or os.environ.get(CLIENT_VARIABLE),
         )
     )
 

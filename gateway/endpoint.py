@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 
 from gateway.connection import Connection
+from gateway.keys import offered_key
 from gateway.origin import OriginPolicy
 from gateway.service import Service, config_rules, hello
 from protocol.codes import ErrorCode
@@ -66,7 +67,7 @@ class StreamEndpoint:
         session = ServerSession(
             hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()
         )
-        log.info("connection open connection=%s peer=%s", name, request.remote)
+        log.info("connection open connection=%s peer=%s key=%s", name, request.remote, self._owner(request) or "-")
         await self._serve(Connection(websocket, transport, session, self._service, name))
         return websocket
 
@@ -100,11 +101,20 @@ class StreamEndpoint:
         why = self._origins.refusal(request.headers.get("Origin"), request.host, local[0] if local else "")
         if why is not None:
             return refusal(HTTPStatus.FORBIDDEN, ErrorCode.FORBIDDEN_ORIGIN, why)
+        if self._service.settings.keys is not None and self._owner(request) is None:
+            response = refusal(HTTPStatus.UNAUTHORIZED, ErrorCode.UNAUTHORIZED, "a valid API key is needed")
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
         if request.headers.get("Upgrade", "").lower() != "websocket":
             response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
             response.headers["Upgrade"] = "websocket"
             return response
         return self._no_room()
+
+    def _owner(self, request: web.Request) -> str | None:
+        """The name of the key that the request carries, None if it carries none of ours."""
+        keys = self._service.settings.keys
+        return keys.owner(offered_key(request.headers, request.query)) if keys is not None else None
 
     def _no_room(self) -> web.Response | None:
         retry_s, status = max(1, self._service.settings.retry_after_ms // 1000), HTTPStatus.SERVICE_UNAVAILABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -11,7 +11,7 @@ class ServeOptions:
     """What `audio8-gateway serve` was told.
 
     `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
-    `log_level` a level name of the `logging` module, in lower case.
+    `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`.
     """
 
     model: str | None
@@ -20,6 +20,7 @@ class ServeOptions:
     port: int
     device: str
     log_level: str
+    api_keys_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class SayOptions:
     """What `audio8-gateway say` was told.
 
     `text` None: read from standard input.  `output` None: play.  `voice` None: the gateway's default.  `sample_rate` in
-    Hz, None: the model's own.
+    Hz, None: the model's own.  `api_key` None: none is sent.
     """
 
     url: str
@@ -35,3 +36,4 @@ class SayOptions:
     output: Path | None = None
     voice: str | None = None
     sample_rate: int | None = None
+    api_key: str | None = field(default=None, repr=False)

@@ -12,6 +12,7 @@ import orjson
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from gateway.keys import is_key
 from gateway.options import SayOptions
 from gateway.sinks import Sink, SinkError, open_sink
 from gateway.words import words
@@ -82,15 +83,16 @@ class Progress:
 
 async def _say(options: SayOptions, progress: Progress) -> None:
     url = endpoint_url(options.url)
+    shown = url.partition("?")[0]  # the query may hold a key
     try:
-        async with connect(url, max_size=None, compression=None) as socket:
+        async with connect(url, max_size=None, compression=None, additional_headers=_headers(options)) as socket:
             await _Conversation(socket, options, progress).run()
     except OSError as error:
-        raise SayError(f"no gateway at {url} ({error}); `audio8-gateway serve` starts one") from error
+        raise SayError(f"no gateway at {shown} ({error}); `audio8-gateway serve` starts one") from error
     except websockets.InvalidStatus as error:
         raise SayError(f"the gateway refused: {_refusal(error.response)}") from error
     except websockets.InvalidHandshake as error:
-        raise SayError(f"there is no gateway at {url}: {error}") from error
+        raise SayError(f"there is no gateway at {shown}: {error}") from error
     except websockets.ConnectionClosed as error:
         raise SayError(f"the gateway closed the connection: {error}") from error
 
@@ -215,6 +217,14 @@ class _Conversation:
 
     async def _send(self, type_: str, **fields: Any) -> None:
         await self._socket.send(orjson.dumps({"type": type_, **fields}), text=True)
+
+
+def _headers(options: SayOptions) -> dict[str, str]:
+    if options.api_key is None:
+        return {}
+    if not is_key(options.api_key):
+        raise SayError("the API key has characters that no key has")
+    return {"Authorization": f"Bearer {options.api_key}"}
 
 
 def _event(message: str) -> dict[str, Any]:

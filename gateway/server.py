@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from http import HTTPStatus
 
 from aiohttp import web
@@ -17,6 +19,7 @@ from gateway.assets import WEB
 from gateway.endpoint import StreamEndpoint, refusal
 from gateway.engine import Engine, EngineError
 from gateway.handshake import HandshakeGuard
+from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
 from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
@@ -69,18 +72,19 @@ def serve(options: ServeOptions) -> int:
     logs.configure(options.log_level)
     try:
         return asyncio.run(_serve(options))
-    except (DeployConfigError, EngineError, OSError) as error:
+    except (DeployConfigError, EngineError, KeysError, OSError) as error:
         log.error("cannot start: %s", error)
         return _FAILED_TO_START
 
 
 async def _serve(options: ServeOptions) -> int:
     """Listen at once, speak when the engine can.  The end: connections, then the listener, then the engine."""
+    keys = load_keys(options.api_keys_file, os.environ.get(SERVER_VARIABLE))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     engine = Engine(options.model, options.deploy_config, options.device, options.log_level)
-    app = make_app(engine, settings_from(engine.deploy))
+    app = make_app(engine, replace(settings_from(engine.deploy), keys=keys))
     runner = web.AppRunner(app, access_log=None, handle_signals=False)
     await runner.setup()
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")

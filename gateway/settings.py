@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.keys import ApiKeys
 from inference.messages import Sampling
 from protocol.limits import Limits
 
@@ -13,8 +14,9 @@ class Settings:
     """Defaults of a request come from the deploy config.
 
     `allowed_origins`: origins (`https://host:port`) of pages that may connect besides those of the same origin and of
-    loopback hosts.  `prebuffer_ms`: how much players are advised to hold before they begin.  `tick_s`: how often idle
-    clocks, pings and progress are looked at.  `close_s`: how long a client may take to answer a close.
+    loopback hosts.  `keys`: a client needs one of them; None: it needs none.  `prebuffer_ms`: how much players are
+    advised to hold before they begin.  `tick_s`: how often idle clocks, pings and progress are looked at.  `close_s`:
+    how long a client may take to answer a close.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -22,6 +24,7 @@ class Settings:
     chunk_frames: int = 25
     limits: Limits = field(default_factory=Limits)
     allowed_origins: tuple[str, ...] = ()
+    keys: ApiKeys | None = None
     prebuffer_ms: int = 100
     send_buffer_bytes: int = 128 * 1024
     waiting_frames: int = 1024

@@ -18,8 +18,10 @@ const player = new Player({ sourceRate: SAMPLE_RATE });
 const waveform = new Waveform(byId('wave'), SAMPLE_RATE);
 const typist = new Typist();
 
+const key = /^#(?:.*&)?key=([^&]+)/.exec(location.hash)?.[1]; // the part of an address that no server is told
 const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-const client = new SpeechClient(`${scheme}://${location.host}/v1/stream`, {
+const url = `${scheme}://${location.host}/v1/stream`;
+const handlers = {
   onStatus: (status) => view.connection(status),
   onReady: (ready) => {
     speaker.prebufferMs = ready.prebuffer_ms ?? 0;
@@ -29,7 +31,8 @@ const client = new SpeechClient(`${scheme}://${location.host}/v1/stream`, {
   },
   onRefused: ({ message }) => view.notice(message, 'bad'),
   onFault: (text) => console.warn(`gateway: ${text}`),
-});
+};
+const client = new SpeechClient(url, handlers, { key });
 const speaker = new Speaker(client, player);
 
 let turn = null; // the one that is being written

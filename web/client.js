@@ -14,6 +14,13 @@ const AUDIO_CONFIG = Object.freeze({ framing: 'header', response_format: 'pcm', 
 const RETRY_MS = { first: 500, longest: 10_000 };
 const NOTHING = () => {};
 
+/** The subprotocols to offer: a page cannot set headers, so a key (or none) goes along as one of them. */
+function subprotocols(key) {
+  const bytes = new TextEncoder().encode(key ?? '');
+  const base64url = btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return key ? ['audio8.v1', `audio8.key.${base64url}`] : ['audio8.v1'];
+}
+
 /** One turn of speech. Made by `SpeechClient.open`. */
 export class SpeechContext {
   #client;
@@ -96,6 +103,7 @@ export class SpeechContext {
 export class SpeechClient {
   #url;
   #handlers;
+  #key;
   #WebSocket;
   #later;
   #socket = null;
@@ -108,9 +116,14 @@ export class SpeechClient {
   #config = {};
   #configSent = null; // as JSON
 
-  /** The last argument is for tests. */
-  constructor(url, handlers = {}, { WebSocket = globalThis.WebSocket, later = (f, ms) => setTimeout(f, ms) } = {}) {
+  /** `key`: of a gateway that wants one; the other options are for tests. */
+  constructor(
+    url,
+    handlers = {},
+    { key = null, WebSocket = globalThis.WebSocket, later = (f, ms) => setTimeout(f, ms) } = {},
+  ) {
     this.#url = url;
+    this.#key = key;
     this.#handlers = { onReady: NOTHING, onStatus: NOTHING, onRefused: NOTHING, onFault: NOTHING, ...handlers };
     this.#WebSocket = WebSocket;
     this.#later = later;
@@ -121,7 +134,7 @@ export class SpeechClient {
     if (this.#socket) return;
     clearTimeout(this.#retry);
     this.#handlers.onStatus({ state: 'connecting' });
-    const socket = new this.#WebSocket(this.#url);
+    const socket = new this.#WebSocket(this.#url, subprotocols(this.#key));
     socket.binaryType = 'arraybuffer';
     socket.onmessage = ({ data }) => (typeof data === 'string' ? this.#onText(data) : this.#onBinary(data));
     socket.onclose = (event) => this.#onClose(event);

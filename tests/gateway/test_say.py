@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from scripted_engine import ScriptedEngine, frames_for
 
+from gateway.keys import ApiKeys
 from gateway.say import SayError, endpoint_url
+from gateway.settings import Settings
 from gateway.words import split_words
 
 PATIENCE_S = 20.0
@@ -212,3 +214,16 @@ def test_words_joined_are_the_text() -> None:
     assert pieces[0].split() == ["Two"]
     assert max(map(len, pieces)) <= 260
     assert list(split_words("")) == []
+
+
+async def test_a_gateway_that_wants_a_key(run_gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_gateway(ScriptedEngine(), Settings(keys=ApiKeys({"a": "the-key"}))) as gateway:
+        output = str(tmp_path / "out.wav")
+        status, errors = await finish(await start_say(gateway, TEXT, "-o", output))
+        assert status == 1 and "API key" in errors
+        assert await finish(await start_say(gateway, TEXT, "-o", output, "--api-key", "the-key")) == (0, "")
+        monkeypatch.setenv("AUDIO8_API_KEY", "the-key")
+        assert await finish(await start_say(gateway, TEXT, "-o", output)) == (0, "")
+        monkeypatch.setenv("AUDIO8_API_KEY", "no\nkey")
+        status, errors = await finish(await start_say(gateway, TEXT, "-o", output))
+        assert status == 1 and "characters" in errors and "no\nkey" not in errors

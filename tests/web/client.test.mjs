@@ -9,8 +9,9 @@ class Socket {
   static all = [];
   sent = [];
 
-  constructor(url) {
+  constructor(url, protocols) {
     this.url = url;
+    this.protocols = protocols;
     Socket.all.push(this);
   }
 
@@ -322,4 +323,11 @@ test('close is for good', () => {
   ]);
   assert.equal(socket.onclose, null);
   assert.equal(retries.length, 0);
+});
+
+test('a key goes along as a subprotocol, beside the one that the server picks', () => {
+  client.connect();
+  assert.deepEqual(Socket.all.at(-1).protocols, ['audio8.v1']);
+  new SpeechClient('ws://host', {}, { WebSocket: Socket, key: '~~?/é=' }).connect();
+  assert.deepEqual(Socket.all.at(-1).protocols, ['audio8.v1', 'audio8.key.fn4_L8OpPQ']);
 });

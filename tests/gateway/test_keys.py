@@ -1,0 +1,163 @@
+"""API keys: where they come from, how a client gives one, and that no log line ever has one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+from scripted_engine import ScriptedEngine
+from websockets.exceptions import InvalidStatus
+
+from gateway import logs
+from gateway.keys import ApiKeys, KeysError, is_key, load_keys
+from gateway.settings import Settings
+
+KEY, OTHER = "k3y-of.the_phone~+/==", "another-key"
+SETTINGS = Settings(keys=ApiKeys({"phone": KEY, "#2": OTHER}))
+
+
+def bearer(key: str) -> dict:
+    return {"additional_headers": {"Authorization": f"Bearer {key}"}}
+
+
+def subprotocols(key: str) -> dict:
+    encoded = base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
+    return {"subprotocols": ["audio8.v1", f"audio8.key.{encoded}"]}
+
+
+@pytest.fixture
+async def locked(run_gateway):
+    """A gateway that wants a key."""
+    async with run_gateway(ScriptedEngine(), SETTINGS) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture):
+    """Everything that the server logs, down to debug, as `serve` sets it up."""
+    logs.configure("debug")
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO, "websockets.client")  # the test's own side
+    return caplog
+
+
+async def refused(gateway, **options: object):
+    with pytest.raises(InvalidStatus) as error:
+        await gateway.client(**options)
+    return error.value.response
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER])
+@pytest.mark.parametrize("give", [bearer, subprotocols])
+async def test_a_client_with_a_key_speaks(locked, log, give, key):
+    async with await locked.client(**give(key)) as client:
+        assert client.socket.subprotocol in (None, "audio8.v1")
+        await client.speak("Open.")
+        assert (await client.whole("_0")).audio
+    assert "key=phone" in log.text or "key=#2" in log.text
+    assert key not in log.text and give(key).get("subprotocols", [key])[-1] not in log.text
+
+
+async def test_a_key_in_the_query(locked, log):
+    url = f"http://127.0.0.1:{locked.port}/v1/stream"
+    async with ClientSession() as http, http.ws_connect(url, params={"token": KEY}) as socket:
+        assert (await socket.receive_json())["type"] == "session.ready"
+        with pytest.raises(Exception, match="401"):
+            await http.ws_connect(url, params={"token": KEY[1:]})
+    assert KEY[:8] not in log.text and "token" not in log.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        bearer("wrong"),
+        bearer(""),
+        bearer(KEY[:-1]),
+        bearer(KEY + "="),
+        {"additional_headers": {"Authorization": f"Basic {KEY}"}},
+        subprotocols("wrong"),
+        {"subprotocols": ["audio8.v1", "audio8.key.!!"]},
+        {"subprotocols": ["audio8.v1", "audio8.key._w"]},  # not UTF-8
+        {**bearer("wrong"), **subprotocols(KEY)},  # the header goes first
+    ],
+)
+async def test_a_client_without_one_is_refused_before_the_upgrade(locked, log, options):
+    response = await refused(locked, **options)
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert b'"unauthorized"' in response.body and KEY.encode() not in response.body
+    assert "connection open" not in log.text
+
+
+async def test_the_page_and_health_stay_open_and_nothing_else_is_told(locked):
+    async with ClientSession() as http:
+        for path, status in (("/", 200), ("/healthz", 200), ("/readyz", 200), ("/v1/stream", 401)):
+            assert (await http.get(f"http://127.0.0.1:{locked.port}{path}")).status == status
+
+
+async def test_a_foreign_page_is_refused_even_with_a_key(locked):
+    assert (await refused(locked, origin="https://evil.example", **bearer(KEY))).status_code == 403
+
+
+async def test_without_keys_a_key_is_no_harm(gateway):
+    async with await gateway.client(**subprotocols(KEY)) as client:
+        assert client.socket.subprotocol == "audio8.v1"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /v1/stream?token=SECRET\x01 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://[x/v1/stream?token=SECRET HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer SECRET\x01\r\n\r\n",
+        b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization : Bearer SECRET\r\n\r\n",
+        b"GET /v1/stream?token=SECRET HTTP/1.1\r\nHost: localhost\r\nSec-WebSocket-Protocol: audio8.key.SECRET\r\n"
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 99\r\n\r\n",
+    ],
+)
+async def test_a_malformed_request_is_logged_without_its_key(gateway, log, request_bytes):
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(request_bytes)
+    async with asyncio.timeout(5):
+        assert b" 400 " in await reader.readline()
+    writer.close()
+    assert "SECRET" not in log.text and "Traceback" not in log.text
+
+
+def test_keys_of_a_file_and_of_the_environment(tmp_path: Path):
+    file = tmp_path / "keys"
+    file.write_text("# for the phones\n\nphone  abc=\n  plain\n")
+    keys = load_keys(file, "one, two two-key,#off")
+    owners = {key: keys.owner(key) for key in ("abc=", "plain", "one", "two-key")}
+    assert owners == {"abc=": "phone", "plain": "#2", "one": "#3", "two-key": "two"}
+    assert not any(map(keys.owner, ("phone", "off", "#off", "", None, "\ud800")))
+    assert "plain" not in repr(keys)
+    assert load_keys(None, None) is None
+
+
+@pytest.mark.parametrize("text", ["", "# none\n", "a b sEcReT\n", "name=sEcReT\n", "sEcReTé\n", "a sEcReT\na other\n"])
+def test_keys_that_are_none_are_refused_without_being_told(tmp_path: Path, text: str):
+    file = tmp_path / "keys"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(KeysError) as error:
+        load_keys(file, None)
+    assert "sEcReT" not in str(error.value)
+    with pytest.raises(KeysError):
+        load_keys(None, text)
+
+
+def test_a_keys_file_that_cannot_be_read(tmp_path: Path):
+    with pytest.raises(KeysError, match=r"missing: No such file"):
+        load_keys(tmp_path / "missing", None)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(KeysError, match=r"binary is not UTF-8"):
+        load_keys(tmp_path / "binary", None)
+
+
+def test_what_a_key_looks_like():
+    assert is_key(KEY) and not any(map(is_key, ("", "a b", "a=b", "é", "a\n", "a,b")))
