@@ -11,6 +11,7 @@ from pathlib import Path
 from gateway.assets import DEPLOY_CONFIG
 from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
 from gateway.options import SayOptions, ServeOptions
+from gateway.origin import host_name, is_origin
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -41,6 +42,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--log-level", choices=_LOG_LEVELS, default="info", help="least important log lines (default: %(default)s)")
     keys_help = f"clients need one of its keys, one a line, or one of those in ${SERVER_VARIABLE}"
     add("--api-keys-file", metavar="FILE", type=Path, help=keys_help)
+    add("--allow-anonymous", action="store_true", help="other machines may connect although there are no keys")
+    origin_help = "pages of this origin may connect; repeatable (default: the gateway's own and loopback's)"
+    add("--allowed-origin", metavar="URL", type=_origin, action="append", default=[], help=origin_help)
+    host_help = "clients may call the gateway by this name; repeatable (default: any but on loopback its own)"
+    add("--allowed-host", metavar="NAME", type=_host, action="append", default=[], help=host_help)
     serve.set_defaults(run=_serve)
 
 
@@ -68,6 +74,9 @@ def _serve(parsed: argparse.Namespace) -> int:
             device=parsed.device,
             log_level=parsed.log_level,
             api_keys_file=parsed.api_keys_file,
+            allow_anonymous=parsed.allow_anonymous,
+            allowed_origins=tuple(parsed.allowed_origin),
+            allowed_hosts=tuple(parsed.allowed_host),
         )
     )
 
@@ -93,6 +102,21 @@ def _port(value: str) -> int:
     if not 0 <= port <= 65535:
         raise argparse.ArgumentTypeError(f"{port} is not a port: 0 to 65535")
     return port
+
+
+def _origin(value: str) -> str:
+    """The origin of a web page."""
+    if not is_origin(value):
+        raise argparse.ArgumentTypeError(f"{value!r} is no origin: it looks like https://host or https://host:port")
+    return value
+
+
+def _host(value: str) -> str:
+    """A host name or address, in the form in which the policy compares it."""
+    name = host_name(value)
+    if not name or value.strip("[]").lower() != name:
+        raise argparse.ArgumentTypeError(f"{value!r} is no host name: neither scheme nor port nor path belong to it")
+    return name
 
 
 if __name__ == "__main__":

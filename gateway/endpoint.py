@@ -37,7 +37,7 @@ class StreamEndpoint:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._origins = OriginPolicy(service.settings.allowed_origins)
+        self._origins = OriginPolicy(service.settings.allowed_origins, service.settings.allowed_hosts)
         self._connections: set[Connection] = set()
         self._all_over = asyncio.Event()
         self._all_over.set()

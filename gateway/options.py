@@ -11,7 +11,9 @@ class ServeOptions:
     """What `audio8-gateway serve` was told.
 
     `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
-    `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`.
+    `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
+    `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
+    connect although there are no keys.
     """
 
     model: str | None
@@ -21,6 +23,9 @@ class ServeOptions:
     device: str
     log_level: str
     api_keys_file: Path | None = None
+    allow_anonymous: bool = False
+    allowed_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,14 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Same origin and loopback pages by default; `allowed`: further origins, written `https://host` or `https://host:port`."""
+    """Pages of the same origin and of loopback hosts may connect, by a host name that is loopback's on its connections.
 
-    allowed: tuple[str, ...] = ()
+    `origins`: further pages, `https://host` or `https://host:port`.  `hosts`: further names in the Host header, of
+    any port; if there are any, connections that are not loopback's need one of them.
+    """
+
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def refusal(self, origin: str | None, host: str, local_address: str) -> str | None:
         """Why a handshake is refused, None if it is not.
@@ -21,20 +26,47 @@ class OriginPolicy:
         `origin`: the header, None for programs that are no browsers; `host`: the Host header; `local_address`: where
         the connection came in.  A name that was made to point to this machine (DNS rebinding) is told by its Host.
         """
-        if origin is not None and origin in self.allowed:
-            return None
-        host_name = _host_name(host)
-        if _is_loopback(local_address) and not _is_loopback(host_name):
-            return f"host {host!r} is not allowed on a loopback connection"
+        if not self._takes_host(host_name(host), local_address):
+            return f"host {host!r} is not allowed"
         if origin is None:
             return None
         parts = _parse(origin)
         if parts is None:
             return f"origin {origin!r} is not allowed"
         scheme, name, port = parts
-        if _is_loopback(name) or _netloc(name, port, scheme) == _normal(host, scheme):
+        if parts in map(_parse, self.origins):
+            return None
+        if is_loopback(name) or _netloc(name, port, scheme) == _normal(host, scheme):
             return None
         return f"origin {origin!r} is not allowed"
+
+    def _takes_host(self, name: str, local_address: str) -> bool:
+        if name in self.hosts:
+            return True
+        return is_loopback(name) if is_loopback(local_address) else not self.hosts
+
+
+def is_origin(text: str) -> bool:
+    """Whether this is an origin that a policy can allow."""
+    return _parse(text) is not None
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, in lower case and without the port; "" if it is none."""
+    parts = _parse(f"http://{host}")
+    return parts[1] if parts else ""
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host name or address always means this machine."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
 
 
 def _parse(origin: str) -> tuple[str, str, int] | None:
@@ -56,19 +88,3 @@ def _normal(host: str, scheme: str) -> str:
 
 def _netloc(name: str, port: int, scheme: str) -> str:
     return f"{scheme}://{name}:{port}"
-
-
-def _host_name(host: str) -> str:
-    parts = _parse(f"http://{host}")
-    return parts[1] if parts else ""
-
-
-def _is_loopback(name: str) -> bool:
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback

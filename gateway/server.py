@@ -20,6 +20,7 @@ from gateway.endpoint import StreamEndpoint, refusal
 from gateway.engine import Engine, EngineError
 from gateway.handshake import HandshakeGuard
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
+from gateway.listening import ListenError, check_address
 from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
@@ -72,7 +73,7 @@ def serve(options: ServeOptions) -> int:
     logs.configure(options.log_level)
     try:
         return asyncio.run(_serve(options))
-    except (DeployConfigError, EngineError, KeysError, OSError) as error:
+    except (DeployConfigError, EngineError, KeysError, ListenError, OSError) as error:
         log.error("cannot start: %s", error)
         return _FAILED_TO_START
 
@@ -80,11 +81,18 @@ def serve(options: ServeOptions) -> int:
 async def _serve(options: ServeOptions) -> int:
     """Listen at once, speak when the engine can.  The end: connections, then the listener, then the engine."""
     keys = load_keys(options.api_keys_file, os.environ.get(SERVER_VARIABLE))
+    check_address(options.host, keys is not None, options.allow_anonymous)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     engine = Engine(options.model, options.deploy_config, options.device, options.log_level)
-    app = make_app(engine, replace(settings_from(engine.deploy), keys=keys))
+    settings = replace(
+        settings_from(engine.deploy),
+        keys=keys,
+        allowed_origins=options.allowed_origins,
+        allowed_hosts=options.allowed_hosts,
+    )
+    app = make_app(engine, settings)
     runner = web.AppRunner(app, access_log=None, handle_signals=False)
     await runner.setup()
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")

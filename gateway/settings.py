@@ -13,10 +13,9 @@ from protocol.limits import Limits
 class Settings:
     """Defaults of a request come from the deploy config.
 
-    `allowed_origins`: origins (`https://host:port`) of pages that may connect besides those of the same origin and of
-    loopback hosts.  `keys`: a client needs one of them; None: it needs none.  `prebuffer_ms`: how much players are
-    advised to hold before they begin.  `tick_s`: how often idle clocks, pings and progress are looked at.  `close_s`:
-    how long a client may take to answer a close.
+    `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`.  `keys`: a client needs one of them; None:
+    it needs none.  `prebuffer_ms`: how much players are advised to hold before they begin.  `tick_s`: how often idle
+    clocks, pings and progress are looked at.  `close_s`: how long a client may take to answer a close.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -24,6 +23,7 @@ class Settings:
     chunk_frames: int = 25
     limits: Limits = field(default_factory=Limits)
     allowed_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
     keys: ApiKeys | None = None
     prebuffer_ms: int = 100
     send_buffer_bytes: int = 128 * 1024

@@ -36,8 +36,22 @@ def test_say(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_who_may_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[ServeOptions] = []
+    monkeypatch.setattr("gateway.server.serve", lambda options: given.append(options) or 0)
+    arguments = "--api-keys-file k --allow-anonymous --allowed-origin https://a.example --allowed-origin http://b:81"
+    assert main(["serve", *arguments.split(), "--allowed-host", "Speak.example", "--allowed-host", "[fe80::1]"]) == 0
+    (options,) = given
+    assert (options.api_keys_file, options.allow_anonymous) == (Path("k"), True)
+    assert options.allowed_origins == ("https://a.example", "http://b:81")
+    assert options.allowed_hosts == ("speak.example", "fe80::1")
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["sing"], ["serve", "--port", "65536"], ["serve", "--device", "tpu"], ["say", "a", "b"]]
+    "arguments",
+    [[], ["sing"], ["serve", "--port", "65536"], ["serve", "--device", "tpu"], ["say", "a", "b"]]
+    + [["serve", "--allowed-origin", bad] for bad in ("null", "*", "app.example", "https://app.example/")]
+    + [["serve", "--allowed-host", bad] for bad in ("", "speak.example:80", "http://speak.example", "a/b")],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

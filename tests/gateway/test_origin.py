@@ -36,6 +36,9 @@ REFUSED = [
 ]
 
 
+PROXIED = OriginPolicy(("https://App.example:443",), ("speak.example", "::1"))
+
+
 @pytest.mark.parametrize(("origin", "host", "local"), ALLOWED)
 def test_allowed(origin, host, local):
     assert OriginPolicy(("https://app.example",)).refusal(origin, host, local) is None
@@ -44,3 +47,34 @@ def test_allowed(origin, host, local):
 @pytest.mark.parametrize(("origin", "host", "local"), REFUSED)
 def test_refused(origin, host, local):
     assert "not allowed" in OriginPolicy(("https://app.example",)).refusal(origin, host, local)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "local"),
+    [
+        (None, "speak.example", "127.0.0.1"),  # a proxy on this machine
+        (None, "SPEAK.example:8443", "10.0.0.5"),
+        ("https://speak.example", "speak.example", "127.0.0.1"),
+        ("https://app.example", "speak.example", "10.0.0.5"),
+        (None, "[::1]:8080", "10.0.0.5"),
+        (None, "localhost:8080", "127.0.0.1"),
+    ],
+)
+def test_listed_hosts(origin, host, local):
+    assert PROXIED.refusal(origin, host, local) is None
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "local"),
+    [
+        (None, "evil.example", "127.0.0.1"),
+        (None, "evil.example", "10.0.0.5"),
+        (None, "10.0.0.5", "10.0.0.5"),  # with a list it is the list
+        (None, "a.speak.example", "10.0.0.5"),
+        ("https://app.example", "evil.example", "10.0.0.5"),
+        ("https://app.example:444", "speak.example", "10.0.0.5"),
+        ("https://a.app.example", "speak.example", "10.0.0.5"),
+    ],
+)
+def test_hosts_that_are_not_listed(origin, host, local):
+    assert "not allowed" in PROXIED.refusal(origin, host, local)
