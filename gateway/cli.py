@@ -47,6 +47,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--allowed-origin", metavar="URL", type=_origin, action="append", default=[], help=origin_help)
     host_help = "clients may call the gateway by this name; repeatable (default: any but on loopback its own)"
     add("--allowed-host", metavar="NAME", type=_host, action="append", default=[], help=host_help)
+    add("--tls-cert", metavar="FILE", type=Path, help="certificate chain, PEM: https and wss instead of http and ws")
+    add("--tls-key", metavar="FILE", type=Path, help="the certificate's private key, PEM, without a password")
     serve.set_defaults(run=_serve)
 
 
@@ -77,6 +79,8 @@ def _serve(parsed: argparse.Namespace) -> int:
             allow_anonymous=parsed.allow_anonymous,
             allowed_origins=tuple(parsed.allowed_origin),
             allowed_hosts=tuple(parsed.allowed_host),
+            tls_certificate=parsed.tls_cert,
+            tls_key=parsed.tls_key,
         )
     )
 

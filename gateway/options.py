@@ -13,7 +13,7 @@ class ServeOptions:
     `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
     `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
-    connect although there are no keys.
+    connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`.
     """
 
     model: str | None
@@ -26,6 +26,8 @@ class ServeOptions:
     allow_anonymous: bool = False
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from gateway.endpoint import StreamEndpoint, refusal
 from gateway.engine import Engine, EngineError
 from gateway.handshake import HandshakeGuard
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
-from gateway.listening import ListenError, check_address
+from gateway.listening import ListenError, check_address, tls_context
 from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
@@ -82,6 +82,7 @@ async def _serve(options: ServeOptions) -> int:
     """Listen at once, speak when the engine can.  The end: connections, then the listener, then the engine."""
     keys = load_keys(options.api_keys_file, os.environ.get(SERVER_VARIABLE))
     check_address(options.host, keys is not None, options.allow_anonymous)
+    tls = tls_context(options.tls_certificate, options.tls_key)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -97,8 +98,8 @@ async def _serve(options: ServeOptions) -> int:
     await runner.setup()
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")
     try:
-        await web.TCPSite(runner, options.host, options.port).start()
-        address = f"http://{_shown(options.host)}:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, options.host, options.port, ssl_context=tls).start()
+        address = f"{'https' if tls else 'http'}://{_shown(options.host)}:{runner.addresses[0][1]}"
         log.info("listening at %s, the model is being loaded", address)
         await _run_engine(engine, address, stop)
     finally:

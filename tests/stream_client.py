@@ -55,9 +55,9 @@ class StreamClient:
         self._speaking: str | None = None
 
     @classmethod
-    async def open(cls, port: int, **options: object) -> StreamClient:
+    async def open(cls, port: int, scheme: str = "ws", **options: object) -> StreamClient:
         """Connect and read `session.ready`, which is kept as `ready`."""
-        client = cls(await connect(f"ws://127.0.0.1:{port}/v1/stream", max_size=None, **options))
+        client = cls(await connect(f"{scheme}://127.0.0.1:{port}/v1/stream", max_size=None, **options))
         client.ready = json.loads(await client.socket.recv())
         return client
 

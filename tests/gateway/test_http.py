@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, WSServerHandshakeError, web
 from scripted_engine import ScriptedEngine
 from websockets.exceptions import InvalidStatus
 
@@ -73,6 +73,29 @@ async def test_a_foreign_page_is_refused(gateway):
         await gateway.client(origin="https://evil.example")
     assert refused.value.response.status_code == 403
     assert b'"forbidden_origin"' in refused.value.response.body
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://app.example"}, 101),
+        ({"Host": "speak.example"}, 101),
+        ({"Host": "speak.example", "Origin": "https://speak.example"}, 101),
+        ({"Origin": "https://app.example:444"}, 403),
+        ({"Host": "other.example"}, 403),
+        ({"Host": "other.example", "Origin": "https://app.example"}, 403),
+    ],
+)
+async def test_allowed_origins_and_hosts(run_gateway, http, headers, status):
+    settings = Settings(allowed_origins=("https://app.example",), allowed_hosts=("speak.example",))
+    async with run_gateway(ScriptedEngine(), settings) as gateway:
+        url = f"http://127.0.0.1:{gateway.port}/v1/stream"
+        try:
+            async with http.ws_connect(url, headers=headers) as socket:
+                answered = 101 if (await socket.receive_json())["type"] == "session.ready" else None
+        except WSServerHandshakeError as error:
+            answered = error.status
+        assert answered == status
 
 
 async def test_a_server_that_cannot_speak_yet_says_when_to_come_again(run_gateway):

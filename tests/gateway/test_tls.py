@@ -1,0 +1,111 @@
+"""https and wss: a certificate made on the spot, and files that are no certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from scripted_engine import ScriptedEngine
+from stream_client import StreamClient
+
+from gateway.listening import ListenError, tls_context
+from gateway.server import make_app, shut_down
+from gateway.settings import Settings
+
+OPENSSL = shutil.which("openssl")
+pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl to make a certificate with")
+
+
+def make_certificate(folder: Path, name: str = "tls") -> tuple[Path, Path]:
+    """A self-signed certificate for localhost and its key."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2")
+    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    command = (OPENSSL, "req", "-x509", *curve, *subject, "-out", certificate, "-keyout", key)
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    return make_certificate(tmp_path)
+
+
+@pytest.fixture
+async def secure_port(files):
+    """The port of a gateway behind TLS."""
+    runner = web.AppRunner(make_app(ScriptedEngine(), Settings()), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls_context(*files)).start()
+    yield runner.addresses[0][1]
+    await shut_down(runner.app)
+    await runner.cleanup()
+
+
+async def test_speech_over_tls(files, secure_port):
+    trusting = ssl.create_default_context(cafile=files[0])
+    client = await StreamClient.open(secure_port, scheme="wss", ssl=trusting, origin=f"https://127.0.0.1:{secure_port}")
+    async with client:
+        assert client.socket.transport.get_extra_info("ssl_object").version() in ("TLSv1.2", "TLSv1.3")
+        await client.speak("Nobody between us hears this sentence. Nor this one.")
+        heard = await client.whole("_0")
+        assert heard.end["type"] == "session.done" and heard.audio
+
+
+async def test_say_takes_the_certificate_that_the_machine_trusts(files, secure_port, tmp_path, monkeypatch):
+    url = f"https://localhost:{secure_port}"
+    command = (sys.executable, "-m", "gateway.cli", "say", "Hello.", "-o", str(tmp_path / "out.wav"), "--url", url)
+    for trusted, status in (("", 1), (str(files[0]), 0)):
+        monkeypatch.setenv("SSL_CERT_FILE", trusted)
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+        async with asyncio.timeout(20):
+            _, errors = await process.communicate()
+        assert process.returncode == status, errors.decode()
+    assert (tmp_path / "out.wav").stat().st_size > 44
+
+
+async def test_a_client_without_tls_does_no_harm(files, secure_port, caplog):
+    reader, writer = await asyncio.open_connection("127.0.0.1", secure_port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert b"200" not in await reader.read()
+    writer.close()
+    assert "Traceback" not in caplog.text
+    async with await StreamClient.open(
+        secure_port, scheme="wss", ssl=ssl.create_default_context(cafile=files[0])
+    ) as client:
+        assert client.ready
+
+
+def test_both_files_or_none(files):
+    assert tls_context(None, None) is None
+    for certificate, key in ((files[0], None), (None, files[1])):
+        with pytest.raises(ListenError, match="only one of them"):
+            tls_context(certificate, key)
+
+
+def test_wrong_files_are_named(files, tmp_path: Path):
+    certificate, key = files
+    text = tmp_path / "text.txt"
+    text.write_text("no certificate")
+    _, other_key = make_certificate(tmp_path, "other")
+    with pytest.raises(ListenError, match=r"nothing\.pem: No such file"):
+        tls_context(tmp_path / "nothing.pem", key)
+    for wrong in ((text, key), (certificate, text), (certificate, other_key), (key, certificate)):
+        with pytest.raises(ListenError, match=f"{wrong[0].name} with key .*{wrong[1].name}: "):
+            tls_context(*wrong)
+
+
+def test_an_encrypted_key_is_refused_instead_of_asking(files, tmp_path: Path):
+    encrypted = tmp_path / "encrypted.key"
+    command = (OPENSSL, "pkey", "-in", files[1], "-aes128", "-passout", "pass:secret", "-out", encrypted)
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(ListenError, match="encrypted"):
+        tls_context(files[0], encrypted)
