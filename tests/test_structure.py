@@ -41,7 +41,12 @@ def top(module: str) -> str:
 
 @pytest.mark.parametrize("path", sources("protocol"), ids=lambda path: path.name)
 def test_protocol_needs_only_the_standard_library_and_orjson(path: Path) -> None:
-    assert {top(module) for module in imports(path)} <= sys.stdlib_module_names | {"orjson", "protocol"}
+    """The client may use more, and the rest of the protocol does not know it."""
+    is_client = path.name.startswith("client")
+    modules = set(imports(path))
+    more = {"numpy", "websockets"} if is_client else set()
+    assert {top(module) for module in modules} <= sys.stdlib_module_names | {"orjson", "protocol"} | more
+    assert is_client or not any(module.startswith("protocol.client") for module in modules)
 
 
 @pytest.mark.parametrize("path", sources("inference"), ids=lambda path: path.name)
@@ -76,6 +81,10 @@ def test_policy_runs_without_torch() -> None:
 
 def test_protocol_runs_without_anything_else() -> None:
     assert not {"numpy", "aiohttp", "torch", "gateway", "inference"} & loaded_by("protocol.session")
+
+
+def test_client_runs_without_the_server() -> None:
+    assert not {"aiohttp", "torch", "gateway", "inference"} & loaded_by("protocol.client")
 
 
 def test_readme_names_what_exists() -> None:

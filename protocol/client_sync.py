@@ -1,0 +1,150 @@
+"""The same client for programs without an event loop: it runs the asynchronous one in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from typing import Any, Self, TypeVar
+
+from protocol.client_connection import Client, SpeechContext, connect
+from protocol.client_context import AudioChunk, CancelResult, ContextResult, Heard
+from protocol.client_session import Ready
+
+T = TypeVar("T")
+
+
+def connect_sync(url: str, api_key: str | None = None, **config: object) -> SyncClient:
+    """`with connect_sync(url) as client`; arguments and errors are those of `connect`."""
+    loop = LoopThread()
+    try:
+        return SyncClient(loop, loop.call(_open(connect(url, api_key, **config))))
+    except BaseException:
+        loop.close()
+        raise
+
+
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="speech client", daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Its result.  An exception that comes here meanwhile, such as KeyboardInterrupt, cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the thread; a second call changes nothing."""
+        if self._loop.is_closed():
+            return
+        self.call(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class SyncClient:
+    """See `Client`."""
+
+    def __init__(self, loop: LoopThread, client: Client) -> None:
+        self._loop, self._client = loop, client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def ready(self) -> Ready:
+        """What the server says of itself."""
+        return self._client.ready
+
+    def context(self, **opening: Any) -> SyncContext:
+        """A new turn of speech; arguments as of `Client.context`."""
+
+        async def make() -> SpeechContext:
+            return self._client.context(**opening)
+
+        return SyncContext(self._loop, self._loop.call(make()))
+
+    def say(self, text: str | Iterable[str], **opening: Any) -> Iterator[AudioChunk]:
+        """Speak a text, or pieces of one that are taken from the iterable, in a thread, while audio comes."""
+        chunks = self._client.say(text if isinstance(text, str) else _pull(text), **opening)
+
+        async def take() -> AudioChunk | None:
+            return await anext(chunks, None)
+
+        try:
+            while (chunk := self._loop.call(take())) is not None:
+                yield chunk
+        finally:
+            self._loop.call(chunks.aclose())
+
+    def close(self) -> None:
+        """End the connection, and with it all contexts that still speak."""
+        try:
+            self._loop.call(self._client.close())
+        finally:
+            self._loop.close()
+
+
+class SyncContext:
+    """See `SpeechContext`; text and audio may be handled in different threads."""
+
+    def __init__(self, loop: LoopThread, context: SpeechContext) -> None:
+        self._loop, self._context = loop, context
+
+    @property
+    def result(self) -> ContextResult | None:
+        """Reason, usage and metrics, once all is spoken."""
+        return self._context.result
+
+    def heard(self, offset_ms: float | None = None) -> Heard:
+        """All its text, cut where a listener is who has heard `offset_ms` of audio."""
+
+        async def look() -> Heard:
+            return self._context.heard(offset_ms)
+
+        return self._loop.call(look())
+
+    def send(self, text: str) -> None:
+        """Append text, verbatim."""
+        self._loop.call(self._context.send(text))
+
+    def flush(self) -> int:
+        """Speak all that was sent -> the position behind its last sample."""
+        return self._loop.call(self._context.flush())
+
+    def done(self) -> None:
+        """No more text."""
+        self._loop.call(self._context.done())
+
+    def cancel(self, playback_offset_ms: float | None = None) -> CancelResult:
+        """Stop, and drop what was not taken."""
+        return self._loop.call(self._context.cancel(playback_offset_ms))
+
+    def __iter__(self) -> Iterator[AudioChunk]:
+        async def take() -> AudioChunk | None:
+            return await anext(self._context, None)
+
+        while (chunk := self._loop.call(take())) is not None:
+            yield chunk
+
+
+async def _open(opening: connect) -> Client:
+    return await opening
+
+
+async def _pull(pieces: Iterable[str]) -> AsyncIterator[str]:
+    iterator = iter(pieces)
+    while (piece := await asyncio.to_thread(next, iterator, None)) is not None:
+        yield piece

@@ -1,0 +1,57 @@
+"""A gateway on a free port, in the test's own loop, over a scripted engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from aiohttp import web
+from scripted_engine import ScriptedEngine
+from stream_client import StreamClient
+
+from gateway.server import make_app, shut_down
+from gateway.settings import Settings
+
+
+@dataclass
+class RunningGateway:
+    """Where it listens and what it runs on."""
+
+    port: int
+    engine: ScriptedEngine
+    runner: web.AppRunner
+
+    async def client(self, **options: object) -> StreamClient:
+        """Connected, `session.ready` read."""
+        return await StreamClient.open(self.port, **options)
+
+
+@asynccontextmanager
+async def running(
+    engine: ScriptedEngine, settings: Settings | None = None, **options: object
+) -> AsyncIterator[RunningGateway]:
+    """Start, and clean up whatever the test left."""
+    runner = web.AppRunner(make_app(engine, settings or Settings(), **options), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield RunningGateway(runner.addresses[0][1], engine, runner)
+    finally:
+        await shut_down(runner.app)
+        await runner.cleanup()
+        await engine.close()
+
+
+@pytest.fixture
+def run_gateway():
+    """`async with run_gateway(engine, settings) as gateway`"""
+    return running
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[RunningGateway]:
+    """The plain one: default settings, an engine as fast as the loop."""
+    async with running(ScriptedEngine()) as gateway:
+        yield gateway
