@@ -23,6 +23,7 @@ Granularity = Literal["clause", "sentence", "none"]
 _LETTERS_PER_SECOND = 14.5  # of speech, rather fast: who is thought to have heard all too late waits in silence
 _LETTERS_PER_IDEOGRAPH = 4
 _MIN_LETTERS = 10  # shortest segment: shorter ones sound clipped, and are over before the next one is made
+_MIN_LETTERS_FIRST = 4  # but the first one is waited for: "Well," is said at once
 _MIN_LETTERS_OF_A_VOICE = 25  # 2 s
 _MIN_WORDS_ON_EXPIRY = 3
 _LEAD_S = 0.8  # the next segment is wanted this long before the listener has heard all: it has to be made first
@@ -170,8 +171,11 @@ class Segmenter:
         """Whether enough speech ends at this mark."""
         if mark.rank == Rank.NONE:
             return False
-        of_a_voice = self._needs_sentence and mark.rank == Rank.CLAUSE
-        return _letters(self._text[: mark.cut]) >= (_MIN_LETTERS_OF_A_VOICE if of_a_voice else _MIN_LETTERS)
+        if self._needs_sentence and mark.rank == Rank.CLAUSE:
+            least = _MIN_LETTERS_OF_A_VOICE
+        else:
+            least = _MIN_LETTERS_FIRST if self._dry_at is None else _MIN_LETTERS
+        return _letters(self._text[: mark.cut]) >= least
 
     @property
     def _wants_clause(self) -> bool:

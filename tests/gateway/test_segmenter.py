@@ -105,7 +105,7 @@ def test_stops_inside_numbers_names_and_abbreviations_are_no_ends() -> None:
         ("هل أنت بخير اليوم؟ نعم بالطبع.", ["هل أنت بخير اليوم؟", "نعم بالطبع."]),
         ("A title of some length\n\nAnd its text.", ["A title of some length", "And its text."]),
         ("Take the following:\n1. A first thing\n2. A second thing", None),
-        ("Hi. I am. So it is. Yes, indeed. No.", ["Hi. I am. So it is.", "Yes, indeed. No."]),
+        ("Hi. I am. So it is. Yes, indeed. No.", ["Hi. I am.", "So it is. Yes, indeed.", "No."]),
     ],
 )
 def test_sentences(text: str, expected: list[str] | None) -> None:
@@ -117,7 +117,8 @@ def test_sentences(text: str, expected: list[str] | None) -> None:
     [
         ("Once upon a time,", []),  # 1,5 is still possible
         ("Once upon a time, ", ["Once upon a time,"]),
-        ("Well, ", []),
+        ("Well, ", ["Well,"]),
+        ("So, ", []),  # too short to be understood by itself
         ("It costs 1,500 euros", []),
         ("I will look that up.", []),
         ("I will look that up. ", ["I will look that up."]),
@@ -223,8 +224,8 @@ def test_granularity_none_waits_for_flush_or_size() -> None:
 def test_text_without_speech_makes_no_speech() -> None:
     for text in ("", " ", "...", "!?", "👍" * 200, "** **", "\u200b"):
         assert all(piece.spoken == "" for piece in segment(text))
-    first, second = segment("😄Hi😄 there😄. 😀Again we speak😃! Well")
-    assert (first.spoken, second.spoken) == ("Hi there. Again we speak!", "Well")
+    first, second, third = segment("😄Hi😄 there😄. 😀Again we speak😃! Well")
+    assert (first.spoken, second.spoken, third.spoken) == ("Hi there.", "Again we speak!", "Well")
 
 
 def test_split_words_arrive_whole() -> None:
