@@ -53,7 +53,7 @@ class EngineStream:
         self.generated = asyncio.Event()  # stage 0 has made the last frame, or the stream has failed
         self._last_arrived = False  # stage 1 has decoded the last frame
         self._engine = engine
-        self._arrived: asyncio.Queue[AudioChunk | Finished | EngineError] = asyncio.Queue()
+        self._arrived: asyncio.Queue[AudioChunk | Finished | EngineError | None] = asyncio.Queue()  # None: cancelled
 
     async def __aiter__(self) -> AsyncIterator[AudioChunk]:
         """Chunks in order, the last one (`last`) maybe empty.  Raises EngineError.  After `cancel` it just ends."""
