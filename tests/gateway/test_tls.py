@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
+import signal
+import socket
 import ssl
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from checkpoints import write_checkpoint
 from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
+from websockets.exceptions import InvalidStatus
 
 from gateway.listening import ListenError, tls_context
 from gateway.server import make_app, shut_down
 from gateway.settings import Settings
+from protocol.limits import Limits
 
 OPENSSL = shutil.which("openssl")
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl to make a certificate with")
@@ -38,15 +46,25 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return make_certificate(tmp_path)
 
 
-@pytest.fixture
-async def secure_port(files):
-    """The port of a gateway behind TLS."""
-    runner = web.AppRunner(make_app(ScriptedEngine(), Settings()), access_log=None)
+@asynccontextmanager
+async def secure_gateway(
+    files: tuple[Path, Path], engine: ScriptedEngine, settings: Settings | None = None
+) -> AsyncIterator[int]:
+    """A gateway behind TLS; yields its port."""
+    runner = web.AppRunner(make_app(engine, settings or Settings()), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls_context(*files)).start()
-    yield runner.addresses[0][1]
-    await shut_down(runner.app)
-    await runner.cleanup()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await shut_down(runner.app)
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def secure_port(files) -> AsyncIterator[int]:
+    async with secure_gateway(files, ScriptedEngine()) as port:
+        yield port
 
 
 async def test_speech_over_tls(files, secure_port):
@@ -109,3 +127,54 @@ def test_an_encrypted_key_is_refused_instead_of_asking(files, tmp_path: Path):
     subprocess.run(command, check=True, capture_output=True)
     with pytest.raises(ListenError, match="encrypted"):
         tls_context(files[0], encrypted)
+
+
+async def test_a_reader_that_has_stopped_is_cut_off_behind_tls_too(files):
+    engine = ScriptedEngine()
+    async with secure_gateway(files, engine, Settings(limits=Limits(write_stall_s=0.2))) as port:
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", port))
+        raw.setblocking(False)
+        trusting = ssl.create_default_context(cafile=files[0])
+        client = await StreamClient.open(port, scheme="wss", ssl=trusting, sock=raw, max_queue=1)
+        await client.speak("A sentence that nobody takes off the wire. " * 100)
+        await engine.until(lambda: engine.submitted and not engine.live and engine.cancelled)
+        client.socket.transport.abort()
+
+
+async def test_serve_with_a_certificate_and_keys(files, tmp_path: Path, monkeypatch):
+    """The whole process, told so on its command line, on a tiny checkpoint of random weights."""
+    monkeypatch.setenv("AUDIO8_API_KEYS", "phone the-key-of-the-phone")
+    model = tmp_path / "model"
+    model.mkdir()
+    arguments = ("--host", "0.0.0.0", "--port", "0", "--device", "cpu", "--model", write_checkpoint(model))
+    tls = ("--tls-cert", files[0], "--tls-key", files[1])
+    command = map(str, (sys.executable, "-m", "gateway.cli", "serve", *arguments, *tls))
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    try:
+        async with asyncio.timeout(90):
+            line = (await process.stdout.readline()).decode()
+        match = re.fullmatch(r"ready https://0\.0\.0\.0:(\d+)\n", line)
+        assert match, line or (await process.stderr.read()).decode()
+        trusting = ssl.create_default_context(cafile=files[0])
+        for key, taken in (("the-key-of-the-phone", True), ("the-key-of-the-phon", False)):
+            headers = {"Authorization": f"Bearer {key}"}
+            opening = StreamClient.open(int(match[1]), scheme="wss", ssl=trusting, additional_headers=headers)
+            if taken:
+                async with await opening as client:
+                    await client.say("session.config", max_new_tokens=5)
+                    await client.speak("Random sounds.")
+                    assert (await client.whole("_0")).audio
+            else:
+                with pytest.raises(InvalidStatus, match="401"):
+                    await opening
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(15):
+            _, errors = await process.communicate()
+        assert process.returncode == 0
+        assert b"key=phone" in errors and b"the-key" not in errors
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
