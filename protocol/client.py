@@ -30,8 +30,7 @@ end with ConnectionLost, and `context.heard(offset_ms)` still tells which text w
 
 from __future__ import annotations
 
-from protocol.client_connection import Client, SpeechContext, connect
-from protocol.client_context import AudioChunk, CancelResult, ContextResult, Heard
+from protocol.client_connection import Client, connect
 from protocol.client_errors import (
     ConnectError,
     ConnectionLost,
@@ -41,8 +40,9 @@ from protocol.client_errors import (
     RefusedError,
     SpeechError,
 )
-from protocol.client_session import Ready
+from protocol.client_speech import SpeechContext
 from protocol.client_sync import SyncClient, SyncContext, connect_sync
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready
 
 __all__ = [
     "AudioChunk",

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
-
-import numpy as np
 
 from protocol.client_errors import ContextEnded, ProtocolViolation, SpeechError
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard
 from protocol.codes import ErrorCode
 from protocol.config import BYTES_PER_SAMPLE
 from protocol.framing import HEADER_BYTES, AudioHeader
 from protocol.record import SpokenRecord
 from protocol.text import join_halves, mended
-
-_DTYPES = {"pcm": "<i2", "f32": "<f4", "mulaw": "u1", "alaw": "u1"}
 
 
 class State(Enum):
@@ -27,49 +22,6 @@ class State(Enum):
     DRAINING = auto()
     CANCELLING = auto()
     ENDED = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class AudioChunk:
-    """One binary message.  `start`: index of its first sample in the context; `data`: the samples in `format`."""
-
-    data: bytes
-    start: int
-    samples: int
-    format: str
-    sample_rate: int
-
-    @property
-    def array(self) -> np.ndarray:
-        """(samples,) without a copy: int16 for `pcm`, float32 for `f32`, uint8 for `mulaw` and `alaw`."""
-        return np.frombuffer(self.data, _DTYPES[self.format])
-
-
-@dataclass(frozen=True, slots=True)
-class ContextResult:
-    """What `session.done` said: `reason` is done, max_length or idle; `usage` and `metrics` as on the wire."""
-
-    reason: str
-    seed: int
-    usage: Mapping[str, float]
-    metrics: Mapping[str, float | None]
-    samples: int
-
-
-@dataclass(frozen=True, slots=True)
-class CancelResult:
-    """How far a cancelled context came.  `text_remaining` also has the text that was not sent."""
-
-    text_spoken: str
-    text_remaining: str
-    samples_sent: int
-
-
-class Heard(NamedTuple):
-    """All text of a context, cut where its listener is."""
-
-    text_spoken: str
-    text_remaining: str
 
 
 class ClientContext:
@@ -84,6 +36,7 @@ class ClientContext:
         self.queue: deque[tuple[str, str]] = deque()  # ("input.text", text), ("input.flush", label), ("input.done", "")
         self.sent: list[tuple[str, str]] = []
         self.known = False  # the server has heard, or is about to hear, of it
+        self.attempts = 0  # connections that were lost while the server knew of it
         self.unannounced = 0  # characters that were sent and are in no segment yet
         self.flushes: deque[str] = deque()  # labels that were sent and are not answered yet
         self.flushed: dict[str, int] = {}  # label -> end_sample
@@ -237,12 +190,14 @@ class ClientContext:
             self.cancelled = self.cancelled or self._own_account(self._offset_ms)
         elif self.error is None:
             self.error = error
+        self._complete()
         self.state = State.ENDED
         self.queue.clear()
         self.sent.clear()
 
     def rewind(self) -> None:
         """The connection is gone, and nothing was spoken: everything waits to be said once more."""
+        self.attempts += self.known
         self.queue.extendleft(reversed(self.sent))
         self.sent.clear()
         self.flushes.clear()

@@ -8,32 +8,20 @@ outlives its connections: contexts of which nothing was spoken are said again on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from protocol.client_context import ClientContext, State
-from protocol.client_errors import ContextFailed, ProtocolViolation, RefusedError, SpeechError
+from protocol.client_errors import ConnectionLost, ContextFailed, ProtocolViolation, RefusedError, SpeechError
+from protocol.client_values import Ready
 from protocol.codes import ErrorCode
 from protocol.framing import AudioHeader
 from protocol.messages import PROTOCOL_VERSION, Voice
 
 _MOST_BYTES_PER_CHARACTER = 6  # of JSON: \u001f
 _BYTES_AROUND_TEXT = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """What `session.ready` said of the server; `limits` by the names of the reference."""
-
-    session_id: str
-    model: str
-    voices: tuple[Voice, ...]
-    sample_rate: int
-    frame_samples: int
-    prebuffer_ms: int
-    limits: Mapping[str, float]
+_MOST_ATTEMPTS = 3  # to say a context: it may be what breaks the connection
 
 
 class ClientSession:
@@ -43,7 +31,7 @@ class ClientSession:
         self.ready: Ready | None = None
         self.configured: Mapping[str, object] | None = None  # the effective config; None: nothing may be said yet
         self.refused: RefusedError | None = None  # the config
-        self.fatal: SpeechError | None = None  # why the server is about to close
+        self.fatal: ConnectionLost | None = None  # why the server is about to close
         self._config = {**config, "framing": "header"}
         self._contexts: dict[str, ClientContext] = {}  # in opening order, those that have not ended
         self._speaking: ClientContext | None = None
@@ -93,7 +81,7 @@ class ClientSession:
         self.configured = self.fatal = self._speaking = None
         self._out.clear()
         for context in self.contexts:
-            if context.spoke or context.state is State.CANCELLING:
+            if context.spoke or context.state is State.CANCELLING or context.attempts >= _MOST_ATTEMPTS:
                 self._end(context, error)
             else:
                 context.rewind()
@@ -137,6 +125,7 @@ class ClientSession:
         voices = tuple(Voice(voice["name"], voice["language"], voice["description"]) for voice in fields["voices"])
         names = ("sample_rate", "frame_samples", "prebuffer_ms", "limits")
         self.ready = Ready(fields["session_id"], fields["model"], voices, *(fields[name] for name in names))
+        self._out.clear()  # of an attempt to connect that came no further
         self._say("session.config", **self._config)
 
     def _on_configured(self, fields: dict[str, Any]) -> None:
@@ -152,7 +141,7 @@ class ClientSession:
         if name in self._contexts:
             self._end(self._contexts[name], ContextFailed(*details))
         elif fields["fatal"]:
-            self.fatal = ContextFailed(*details)
+            self.fatal = ConnectionLost(*details)
         elif self.configured is None:
             self.refused = RefusedError(*details)
         elif about is not None and about.state is not State.CANCELLING:

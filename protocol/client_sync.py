@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Self, TypeVar
 
-from protocol.client_connection import Client, SpeechContext, connect
-from protocol.client_context import AudioChunk, CancelResult, ContextResult, Heard
-from protocol.client_session import Ready
+from protocol.client_connection import Client, connect
+from protocol.client_speech import SpeechContext
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready
 
 T = TypeVar("T")
 
@@ -146,5 +147,20 @@ async def _open(opening: connect) -> Client:
 
 async def _pull(pieces: Iterable[str]) -> AsyncIterator[str]:
     iterator = iter(pieces)
-    while (piece := await asyncio.to_thread(next, iterator, None)) is not None:
+    while (piece := await _in_thread(lambda: next(iterator, None))) is not None:
         yield piece
+
+
+def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Its result.  The thread is a daemon: an iterator that never returns does not keep a program from ending."""
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def run() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+    threading.Thread(target=run, name="speech text", daemon=True).start()
+    return asyncio.wrap_future(future)

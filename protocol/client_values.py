@@ -1,0 +1,69 @@
+"""What a client is given: audio, results, and what the server says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from protocol.messages import Voice
+
+_DTYPES = {"pcm": "<i2", "f32": "<f4", "mulaw": "u1", "alaw": "u1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What `session.ready` said of the server; `limits` by the names of the reference."""
+
+    session_id: str
+    model: str
+    voices: tuple[Voice, ...]
+    sample_rate: int
+    frame_samples: int
+    prebuffer_ms: int
+    limits: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk:
+    """One binary message.  `start`: index of its first sample in the context; `data`: the samples in `format`."""
+
+    data: bytes
+    start: int
+    samples: int
+    format: str
+    sample_rate: int
+
+    @property
+    def array(self) -> np.ndarray:
+        """(samples,) without a copy: int16 for `pcm`, float32 for `f32`, uint8 for `mulaw` and `alaw`."""
+        return np.frombuffer(self.data, _DTYPES[self.format])
+
+
+@dataclass(frozen=True, slots=True)
+class ContextResult:
+    """What `session.done` said: `reason` is done, max_length or idle; `usage` and `metrics` as on the wire."""
+
+    reason: str
+    seed: int
+    usage: Mapping[str, float]
+    metrics: Mapping[str, float | None]
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelResult:
+    """How far a cancelled context came.  `text_remaining` also has the text that was not sent."""
+
+    text_spoken: str
+    text_remaining: str
+    samples_sent: int
+
+
+class Heard(NamedTuple):
+    """All text of a context, cut where its listener is."""
+
+    text_spoken: str
+    text_remaining: str

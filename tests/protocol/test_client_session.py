@@ -1,0 +1,242 @@
+"""The client's core against the server's core, without I/O."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from protocol_session import NOTHING, Peer
+
+from protocol.client_context import ClientContext
+from protocol.client_errors import ConnectionLost, ContextEnded, ContextFailed, ProtocolViolation
+from protocol.client_session import ClientSession
+from protocol.codes import ErrorCode
+from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, TextReceived
+from protocol.framing import AudioHeader
+from protocol.limits import Limits
+from protocol.text import mended
+
+LIMITS = Limits(contexts=2, text_characters=20, pending_flushes=2)
+
+
+class Pair:
+    """Both sides; the server speaks each text as one segment, as many samples as characters, when it is its turn."""
+
+    def __init__(self) -> None:
+        self.client = ClientSession({})
+        self.connect()
+
+    def connect(self) -> None:
+        """A new connection, configured."""
+        self.peer = Peer(LIMITS)
+        self.work: dict[int, list] = {}
+        self.started: set[int] = set()
+        self.client.receive_text(json.dumps(self.peer.ready))
+        self.exchange()
+
+    def lose(self) -> None:
+        """The connection breaks; what is on its way is lost."""
+        self.client.disconnected(ConnectionLost("connection_lost", "scripted"))
+        self.connect()
+
+    def to_server(self) -> None:
+        """All that the client has to say arrives."""
+        self.client.pump()
+        for message in self.client.take():
+            for event in self.peer.session.receive_text(message, self.peer.now):
+                match event:
+                    case ContextOpened(number):
+                        self.work[number] = []
+                    case TextReceived(number) | FlushRequested(number) | InputEnded(number):
+                        self.work[number].append(event)
+                    case ContextCancelled(number):
+                        del self.work[number]
+
+    def to_client(self) -> None:
+        """All that the server has said arrives."""
+        for message in self.peer.sent():
+            if isinstance(message, bytes):
+                self.client.receive_binary(message)
+            else:
+                assert message.get("code") in (None, "engine_failed", "context_ended"), message
+                self.client.receive_text(json.dumps(message))
+
+    def exchange(self) -> None:
+        self.to_server()
+        self.to_client()
+
+    def speak(self) -> bool:
+        """The next thing of the context in front; False if there is none."""
+        session, front = self.peer.session, self.peer.session.front
+        if front is None or not self.work[front]:
+            return False
+        match self.work[front].pop(0):
+            case TextReceived(_, text):
+                if front not in self.started:
+                    session.audio_start(front)
+                    self.started.add(front)
+                self.peer.speak(front, text, samples=len(text))
+                session.text_taken(front, len(text))
+            case FlushRequested():
+                session.flushed(front)
+            case InputEnded(_, reason):
+                session.done(front, reason, 1, *NOTHING)
+                del self.work[front]
+        return True
+
+    def fail(self) -> None:
+        """Synthesis of the context in front fails."""
+        if (front := self.peer.session.front) is not None:
+            self.peer.session.failed(front, ErrorCode.ENGINE_FAILED, "scripted")
+            del self.work[front]
+
+    def settle(self) -> None:
+        """Until neither side has anything to do."""
+        self.exchange()
+        while self.speak() or self.client.pump():
+            self.exchange()
+
+
+def taken(context: ClientContext) -> int:
+    return sum(chunk.samples for chunk in context.chunks)
+
+
+def test_a_long_text_is_paced_and_nothing_is_lost():
+    pair, text = Pair(), "twenty characters are not enough for this text " * 3
+    context = pair.client.open()
+    context.push(text)
+    label = context.flush()
+    context.done()
+    pair.settle()
+    assert taken(context) == context.result.samples == context.flushed[label] == len(text)
+    assert context.heard() == (text, "")
+
+
+def test_half_characters_are_joined():
+    pair = Pair()
+    context = pair.client.open()
+    context.push("\ud83d")
+    context.push("\ude00 \ud83d")
+    context.done()
+    pair.settle()
+    assert context.heard() == ("😀 �", "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"context_number": 1},
+        {"sequence": 5},
+        {"samples": 7},
+        {"start": 3},
+    ],
+)
+def test_audio_that_does_not_fit_is_a_violation(change: dict[str, int]):
+    pair = Pair()
+    pair.client.open().push("word")
+    pair.to_server()
+    pair.speak()
+    *control, audio = pair.peer.sent()
+    for message in control:
+        pair.client.receive_text(json.dumps(message))
+    fields = {"context_number": 0, "sequence": 0, "samples": 4, "start": 0} | change
+    with pytest.raises(ProtocolViolation):
+        pair.client.receive_binary(AudioHeader(**fields).pack() + audio[24:])
+
+
+@pytest.mark.parametrize("message", [b"", b"A8", bytes(30)])
+def test_audio_without_a_header_is_a_violation(message: bytes):
+    with pytest.raises(ProtocolViolation):
+        Pair().client.receive_binary(message)
+
+
+@pytest.mark.parametrize(
+    "message", ["", "[]", "null", "{}", '{"type": "session.ready"}', '{"type": ["a"]}', '{"type": "error"}']
+)
+def test_what_cannot_be_read_is_a_violation(message: str):
+    with pytest.raises(ProtocolViolation):
+        Pair().client.receive_text(message)
+
+
+def test_a_newer_server_may_say_more():
+    pair = Pair()
+    pair.client.receive_text('{"type": "session.weather", "context_id": "turn-1"}')
+    assert not pair.client.contexts
+
+
+def test_a_context_that_breaks_connections_is_given_up():
+    pair = Pair()
+    context = pair.client.open()
+    context.push("word")
+    for _ in range(4):
+        pair.to_server()
+        pair.lose()
+    assert isinstance(context.error, ConnectionLost) and not pair.client.contexts
+
+
+TEXTS = st.sampled_from(["", "word ", "two words. ", "x" * 30, "\ud83d", "\ude00"])
+SLOTS = st.integers(0, 2)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), SLOTS, TEXTS),
+        st.tuples(st.sampled_from(["flush", "done"]), SLOTS, st.none()),
+        st.tuples(st.just("cancel"), SLOTS, st.sampled_from([None, 0.0, 0.3, 1e6])),
+        st.tuples(st.sampled_from(["to_server", "to_client", "speak", "speak", "fail", "lose"]), st.none(), st.none()),
+    ),
+    min_size=10,
+    max_size=80,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS)
+def test_the_cores_agree_whatever_is_said(steps):
+    """Each context ends once and for a reason, its samples are all there, and all its text is accounted for."""
+    pair = Pair()
+    contexts = [pair.client.open() for _ in range(3)]
+    pushed, ended = ["", "", ""], {}
+    for kind, slot, value in steps:
+        if slot is None:
+            getattr(pair, kind)()
+        elif kind == "cancel":
+            pair.client.cancel(contexts[slot], value)
+        else:
+            try:
+                getattr(contexts[slot], kind)(*([] if value is None else [value]))
+                pushed[slot] += value or ("|" if kind == "flush" else "")
+            except (ContextEnded, ContextFailed, ConnectionLost):
+                pass
+        for context in contexts:
+            if context.ended:
+                outcome = ended.setdefault(context.name, (context.result, type(context.error)))
+                assert outcome == (context.result, type(context.error)), "it ended twice"
+    for context in contexts:
+        try:
+            context.done()
+        except (ContextEnded, ContextFailed, ConnectionLost):
+            pass
+    pair.settle()
+    assert not pair.client.contexts and not pair.peer.session.open_contexts
+    for context, text in zip(contexts, pushed, strict=True):
+        _check(context, text)
+
+
+def _check(context: ClientContext, pushed: str) -> None:
+    assert context.ended and not context.queue
+    assert [context.result, context.cancelled, context.error] != [None, None, None]
+    if context.cancelled is None:
+        assert taken(context) == context.record.samples
+    else:
+        assert not context.chunks
+        assert context.cancelled.text_spoken + context.cancelled.text_remaining == "".join(context.heard())
+    whole = _as_spoken(pushed)
+    assert "".join(context.heard()) == whole
+    if context.result is not None:
+        assert context.heard() == (whole, "") and context.result.samples == len(whole)
+
+
+def _as_spoken(pushed: str) -> str:
+    """As it is spoken: a flush and the end complete what is there."""
+    return "".join(mended(piece) for piece in pushed.split("|"))
