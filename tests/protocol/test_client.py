@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -10,8 +11,12 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+from protocol_session import Peer
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine, frames_for
+from websockets.asyncio.server import ServerConnection, serve
 
+from gateway.keys import ApiKeys
+from gateway.server import shut_down
 from gateway.settings import Settings
 from protocol.client import (
     Client,
@@ -19,6 +24,7 @@ from protocol.client import (
     ConnectionLost,
     ContextEnded,
     ContextFailed,
+    ProtocolViolation,
     RefusedError,
     SpeechContext,
     connect,
@@ -310,6 +316,90 @@ async def test_audio_that_nobody_takes_stops_the_reading(run_gateway):
         await engine.until(lambda: any(not granted for _, granted in engine.credits))
         assert client._ahead_s() < 62
         assert (await context.cancel()).samples_sent > 60 * 44100
+
+
+async def test_a_flush_is_answered_though_nobody_takes_its_audio(run_gateway):
+    engine = ScriptedEngine(frames=lambda text: 1000 if len(text) > 1 else 2)
+    async with run_gateway(engine) as gateway, talking(gateway, sample_rate=8000) as client:
+        context = client.context()
+        await context.send(TEXT * 4)
+        assert await context.flush() > 120 * 8000
+        await context.done()
+        assert sum([chunk.samples async for chunk in context]) == context.result.samples
+
+
+async def test_a_server_that_ends_says_why(run_gateway):
+    engine = ScriptedEngine()
+    engine.chunk_gate.clear()
+    async with run_gateway(engine) as gateway, talking(gateway) as client:
+        context = client.context()
+        await context.send(TEXT)
+        await first_chunk(context)
+        await shut_down(gateway.runner.app)
+        with pytest.raises(ContextFailed) as failed:
+            await first_chunk(context)
+        assert failed.value.code == "shutting_down"
+
+
+async def test_a_key_is_sent_and_a_wrong_one_refused(run_gateway):
+    settings = Settings(keys=ApiKeys({"someone": "right"}))
+    async with run_gateway(ScriptedEngine(), settings) as gateway:
+        async with talking(gateway, api_key="right") as client:
+            assert [chunk async for chunk in client.say("Hello.")]
+        for key in ("wrong", None):
+            with pytest.raises(ConnectError) as refused:
+                await connect(url_of(gateway), api_key=key)
+            assert refused.value.code == "unauthorized" and "wrong" not in str(refused.value)
+
+
+async def test_a_server_that_breaks_the_protocol_is_left():
+    ready = Peer().ready
+    configured = {"type": "session.configured", "config": ready["config"]}
+
+    async def serve_nonsense(socket: ServerConnection) -> None:
+        await socket.send(json.dumps(ready))
+        await socket.recv()
+        await socket.send(json.dumps(configured))
+        await socket.recv()
+        await socket.send(bytes(100))
+        await socket.wait_closed()
+
+    async with asyncio.timeout(PATIENCE_S), serve(serve_nonsense, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}") as client:
+            with pytest.raises(ProtocolViolation):
+                async for _ in client.say("Hello."):
+                    pass
+            with pytest.raises(ProtocolViolation):
+                client.context()
+
+
+async def test_without_a_server_the_attempts_end(run_gateway, monkeypatch):
+    monkeypatch.setattr("protocol.client_connection._FIRST_RETRY_S", 0.01)
+    async with run_gateway(ScriptedEngine()) as gateway, talking(gateway) as client:
+        await shut_down(gateway.runner.app)
+        await gateway.runner.cleanup()
+        with pytest.raises(ConnectError) as unreachable:
+            async for _ in client.say("Hello."):
+                pass
+        assert unreachable.value.code == "unreachable"
+
+
+async def test_random_barge_in_leaves_nothing(run_gateway):
+    """Cancelled after any number of turns of the loop: the answer accounts for all text, and no stream stays."""
+    engine = ScriptedEngine()
+    async with run_gateway(engine) as gateway, talking(gateway) as client:
+        for turns in range(60):
+            context = client.context()
+            pushing = asyncio.create_task(push(context, TEXT))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            stopped = await context.cancel()
+            (pushed,) = await asyncio.gather(pushing, return_exceptions=True)
+            assert pushed is None or isinstance(pushed, ContextEnded)
+            assert stopped.text_spoken + stopped.text_remaining == (TEXT if turns else "")
+            assert [chunk async for chunk in context] == []
+        await engine.until(lambda: not engine.live)
 
 
 def speak_in_script(url: str, found: dict) -> None:
