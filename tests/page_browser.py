@@ -43,9 +43,9 @@ def tone_engine(speed: float | None = None) -> ScriptedEngine:
 
 
 @asynccontextmanager
-async def serving(engine: ScriptedEngine, port: int = 0) -> AsyncIterator[int]:
+async def serving(engine: ScriptedEngine, port: int = 0, settings: Settings | None = None) -> AsyncIterator[int]:
     """The gateway; yields its port."""
-    runner = web.AppRunner(make_app(engine, Settings()), access_log=None)
+    runner = web.AppRunner(make_app(engine, settings or Settings()), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
     try:
@@ -106,7 +106,12 @@ def find_browser() -> str | None:
 
 @asynccontextmanager
 async def browsing(
-    port: int, rate: int = NATIVE_RATE, frozen_frames: bool = False, late_audio: bool = False, script: str = ""
+    port: int,
+    rate: int = NATIVE_RATE,
+    frozen_frames: bool = False,
+    late_audio: bool = False,
+    script: str = "",
+    fragment: str = "",
 ) -> AsyncIterator[Browsing]:
     """Open the page on a device of that `rate`; `script` runs before the page's own, for the others see recorder.js."""
     options = {"rate": rate, "frozenFrames": frozen_frames, "lateAudio": late_audio}
@@ -119,7 +124,7 @@ async def browsing(
         page.on("request", lambda request: opened.requests.append(request.url))
         await page.add_init_script(f"window.testOptions = {json.dumps(options)};\n{_RECORDER}\n{script}")
         try:
-            await page.goto(f"http://127.0.0.1:{port}/")
+            await page.goto(f"http://127.0.0.1:{port}/{fragment}")
             yield opened
         finally:
             await browser.close()

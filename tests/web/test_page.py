@@ -7,6 +7,9 @@ import pytest
 from page_browser import FRAMES, NATIVE_RATE, TONE_HZ, TONE_LEVEL, browsing, find_browser, serving, tone_engine
 from scripted_engine import FRAME_SAMPLES
 
+from gateway.keys import ApiKeys
+from gateway.settings import Settings
+
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="Chromium, which these tests drive, is not installed")
 
 RATES = (44100, 48000)
@@ -244,3 +247,15 @@ async def test_a_gateway_that_fails_or_goes_is_told_and_comes_back():
             await opened.until_heard(0.3)
     finally:
         await page.__aexit__(None, None, None)
+
+
+async def test_the_key_of_the_address_opens_a_gateway_that_wants_one():
+    engine = tone_engine(speed=200)
+    settings = Settings(keys=ApiKeys({"page": "a.key~of+the/page=="}))
+    async with serving(engine, settings=settings) as port:
+        async with browsing(port, fragment="#key=a.key~of+the/page==") as opened:
+            await opened.until_shown("status", "Ready")
+            assert not opened.problems
+            assert not any("key" in request for request in opened.requests)
+        async with browsing(port, fragment="#key=another") as opened:
+            await opened.until_shown("status", "Reconnecting")
