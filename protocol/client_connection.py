@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import Self
 
 import websockets
@@ -21,7 +21,7 @@ from protocol.client_errors import (
     ProtocolViolation,
     SpeechError,
 )
-from protocol.client_handshake import HANDSHAKE_S, open_socket
+from protocol.client_handshake import HANDSHAKE_S, close_socket, open_socket, without_query
 from protocol.client_session import ClientSession
 from protocol.client_speech import Link, SpeechContext
 from protocol.client_values import AudioChunk, Ready
@@ -72,6 +72,11 @@ class Client:
         """What the server says of itself: model, voices, sample rate, limits."""
         return self._session.ready
 
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The effective configuration, whole."""
+        return self._session.config
+
     def context(
         self, *, voice: str | None = None, seed: int | None = None, language: str | None = None
     ) -> SpeechContext:
@@ -86,7 +91,7 @@ class Client:
     async def say(self, text: str | AsyncIterable[str], **opening: object) -> AsyncIterator[AudioChunk]:
         """Speak a whole text, or one that still comes; `opening` as in `context`.  Leaving the iteration cancels."""
         async with self.context(**opening) as context:
-            pushing = asyncio.create_task(context.push_all(text), name="say")
+            pushing = asyncio.create_task(context.speak(text), name="say")
             try:
                 async for chunk in context:
                     yield chunk
@@ -119,7 +124,7 @@ class Client:
         socket = await open_socket(self._url, self._api_key)
         try:
             async with asyncio.timeout(HANDSHAKE_S):
-                while self._session.configured is None:
+                while not self._session.configured:
                     self._session.receive_text(await socket.recv())
                     if refused := self._session.fatal or self._session.refused:
                         raise refused
@@ -127,7 +132,9 @@ class Client:
                         await socket.send(message, text=True)
         except (TimeoutError, websockets.ConnectionClosed) as error:
             await socket.close()
-            raise ConnectError(UNREACHABLE, f"{self._url} does not speak this protocol: {error!r}") from error
+            raise ConnectError(
+                UNREACHABLE, f"{without_query(self._url)} does not speak this protocol: {error!r}"
+            ) from error
         except BaseException:
             await socket.close()
             raise
@@ -174,7 +181,7 @@ class Client:
         except* ProtocolViolation as group:
             raise group.exceptions[0] from None
         finally:
-            await socket.close()
+            await close_socket(socket)
         return self._session.fatal or ConnectionLost(CONNECTION_LOST, f"the connection was lost: {closed}")
 
     async def _read(self, socket: ClientConnection) -> None:

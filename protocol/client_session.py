@@ -29,10 +29,11 @@ class ClientSession:
 
     def __init__(self, config: Mapping[str, object]) -> None:
         self.ready: Ready | None = None
-        self.configured: Mapping[str, object] | None = None  # the effective config; None: nothing may be said yet
+        self.config: Mapping[str, object] = {}  # the effective one
+        self.configured = False  # on this connection; before, nothing may be said
         self.refused: RefusedError | None = None  # the config
         self.fatal: ConnectionLost | None = None  # why the server is about to close
-        self._config = {**config, "framing": "header"}
+        self._wanted = {**config, "framing": "header"}
         self._contexts: dict[str, ClientContext] = {}  # in opening order, those that have not ended
         self._speaking: ClientContext | None = None
         self._opened = 0
@@ -78,7 +79,7 @@ class ClientSession:
 
     def disconnected(self, error: SpeechError) -> None:
         """The connection is gone: contexts that spoke end with `error`, the others wait for the next connection."""
-        self.configured = self.fatal = self._speaking = None
+        self.configured, self.fatal, self._speaking = False, None, None
         self._out.clear()
         for context in self.contexts:
             if context.spoke or context.state is State.CANCELLING or context.attempts >= _MOST_ATTEMPTS:
@@ -126,10 +127,10 @@ class ClientSession:
         names = ("sample_rate", "frame_samples", "prebuffer_ms", "limits")
         self.ready = Ready(fields["session_id"], fields["model"], voices, *(fields[name] for name in names))
         self._out.clear()  # of an attempt to connect that came no further
-        self._say("session.config", **self._config)
+        self._say("session.config", **self._wanted)
 
     def _on_configured(self, fields: dict[str, Any]) -> None:
-        self.configured = fields["config"]
+        self.config, self.configured = fields["config"], True
 
     def _on_pong(self, fields: dict[str, Any]) -> None:
         if (context := self._contexts.get(fields.get("id"))) is not None:
@@ -142,7 +143,7 @@ class ClientSession:
             self._end(self._contexts[name], ContextFailed(*details))
         elif fields["fatal"]:
             self.fatal = ConnectionLost(*details)
-        elif self.configured is None:
+        elif not self.configured:
             self.refused = RefusedError(*details)
         elif about is not None and about.state is not State.CANCELLING:
             about.error = RefusedError(*details)
@@ -177,7 +178,7 @@ class ClientSession:
     # Sending --------------------------------------------------------------------------------------------------------
 
     def _pump(self, context: ClientContext) -> None:
-        if self.configured is None or not (context.known or self._has_place):
+        if not self.configured or not (context.known or self._has_place):
             return
         while context.queue and (item := self._next(context)) is not None:
             kind, value = item

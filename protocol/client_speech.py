@@ -103,8 +103,8 @@ class SpeechContext:
             raise self._core.error
         raise StopAsyncIteration
 
-    async def push_all(self, text: str | AsyncIterable[str]) -> None:
-        """Send all of a text, then done.  If that fails the context is cancelled."""
+    async def speak(self, text: str | AsyncIterable[str]) -> None:
+        """Send all of a text, whole or still coming, then `done`.  If that fails the context is cancelled."""
         try:
             if isinstance(text, str):
                 await self.send(text)
