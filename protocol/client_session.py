@@ -18,6 +18,7 @@ from protocol.client_values import Ready
 from protocol.codes import ErrorCode
 from protocol.framing import AudioHeader
 from protocol.messages import PROTOCOL_VERSION, Voice
+from protocol.parsing import MOST_OFFSET_MS
 
 _MOST_BYTES_PER_CHARACTER = 6  # of JSON: \u001f
 _BYTES_AROUND_TEXT = 1024
@@ -34,6 +35,7 @@ class ClientSession:
         self.refused: RefusedError | None = None  # the config
         self.fatal: ConnectionLost | None = None  # why the server is about to close
         self._wanted = {**config, "framing": "header"}
+        orjson.dumps(self._wanted)  # TypeError for what JSON cannot say, here and not once it is sent
         self._contexts: dict[str, ClientContext] = {}  # in opening order, those that have not ended
         self._speaking: ClientContext | None = None
         self._opened = 0
@@ -61,16 +63,19 @@ class ClientSession:
         return out
 
     def open(self, **opening: object) -> ClientContext:
-        """A context; `opening` may have voice, seed and language."""
+        """A context; `opening` may have voice, seed and language.  Raises TypeError for what JSON cannot say."""
+        orjson.dumps(opening)
         self._opened += 1
         context = ClientContext(f"turn-{self._opened}", opening)
         self._contexts[context.name] = context
         return context
 
     def cancel(self, context: ClientContext, offset_ms: float | None = None) -> None:
-        """Stop a context: its `cancelled` is set once it has ended."""
+        """Stop a context: its `cancelled` is set once it has ended.  Raises ValueError for an impossible offset."""
+        if offset_ms is not None and not 0 <= offset_ms <= MOST_OFFSET_MS:
+            raise ValueError(f"playback_offset_ms must be from 0 to {MOST_OFFSET_MS:g}; got {offset_ms!r}")
         if context.cancel(offset_ms):
-            offset = {} if offset_ms is None else {"playback_offset_ms": offset_ms}
+            offset = {} if offset_ms is None else {"playback_offset_ms": float(offset_ms)}
             self._say("input.cancel", context_id=context.name, **offset)
         if context.ended:
             self._forget(context)

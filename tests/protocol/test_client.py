@@ -374,6 +374,31 @@ async def test_a_server_that_breaks_the_protocol_is_left():
                 client.context()
 
 
+async def test_a_connection_that_was_idle_too_long_is_renewed(run_gateway):
+    settings = Settings(limits=Limits(idle_s=0.05), tick_s=0.01)
+    async with run_gateway(ScriptedEngine(), settings) as gateway, talking(gateway) as client:
+        first = client.ready.session_id
+        await client._link.changed.until(lambda: not client._session.configured)
+        assert [chunk async for chunk in client.say("Hello.")]
+        assert client.ready.session_id != first
+
+
+async def test_what_cannot_be_said_is_refused_at_once(gateway):
+    with pytest.raises(TypeError):
+        connect(url_of(gateway), voice=object())
+    with pytest.raises(TypeError, match="framing"):
+        connect(url_of(gateway), framing="bare")
+    async with talking(gateway) as client:
+        with pytest.raises(TypeError):
+            client.context(seed=2**70)
+        context = client.context()
+        for offset in (-1, float("nan"), 1e10):
+            with pytest.raises(ValueError, match="playback_offset_ms"):
+                await context.cancel(offset)
+        await push(context, "Hello.")
+        assert [chunk async for chunk in context]
+
+
 async def test_without_a_server_the_attempts_end(run_gateway, monkeypatch):
     monkeypatch.setattr("protocol.client_connection._FIRST_RETRY_S", 0.01)
     async with run_gateway(ScriptedEngine()) as gateway, talking(gateway) as client:
