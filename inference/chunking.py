@@ -92,8 +92,11 @@ class Chunker:
         self._clock.sent(frames, now + pace.decode_s(frames))
 
     def _leaves_early(self, pending: int, now: float, pace: Pace) -> bool:
-        """Whether to wait for one more frame would be too late: it takes a step, and the next look is a step later."""
+        """Whether to wait for one more frame would be too late: it takes a step, and the next look is a step later.
+
+        Two more steps are for jitter, which grows with them: a prefill in between, or a busy machine.
+        """
         if self._policy != "adaptive" or not self.sent_frames or pending < FEWEST_EARLY_FRAMES:
             return False
         assert self._clock.dry_at is not None  # something was sent
-        return self._clock.dry_at - now < pace.decode_s(pending) + 2 * pace.step_s + self._margin_s
+        return self._clock.dry_at - now < pace.decode_s(pending) + 4 * pace.step_s + self._margin_s
