@@ -15,7 +15,7 @@ from inference.checkpoint import Checkpoint, Voice
 from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig
-from inference.device import device_memory
+from inference.device import device_memory, weight_bytes
 from inference.memory import kv_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Reference, Sampling, Started, Submit
 from inference.prompt import PromptBuilder
@@ -274,8 +274,7 @@ def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunn
             f"stages[0].max_model_len: the checkpoint's max_seq_len is {config.max_seq_len}, got {stage.max_model_len}"
         )
     model = checkpoint.load_dual_ar("float32" if device == "cpu" else config.dtype or "bfloat16", device)
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     size = model.norm.weight.element_size()
     slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
-    slots = kv_slots(device_memory(device), stage.memory_utilization, weights, slot, stage.max_num_streams)
+    slots = kv_slots(device_memory(device), stage.memory_utilization, weight_bytes(model), slot, stage.max_num_streams)
     return ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)

@@ -17,7 +17,7 @@ from inference.codec_stream import StatefulDecoder, WindowedDecoder
 from inference.connector import Feedback, SharedMemoryConnector
 from inference.deadlines import StreamDeadlines
 from inference.deploy import DeployConfig
-from inference.device import device_memory
+from inference.device import device_memory, weight_bytes
 from inference.memory import check_weights
 from inference.messages import AudioChunk, Cancel, Failed
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
@@ -194,8 +194,7 @@ def _decoder(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> State
     tf32 = connector.codec_matmul_precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     codec = checkpoint.load_codec(connector.codec_dtype, device)
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in codec.parameters())
-    check_weights(device_memory(device), deploy.codec.memory_utilization, weights)
+    check_weights(device_memory(device), deploy.codec.memory_utilization, weight_bytes(codec))
     if connector.decode == "stateful":
         return StatefulDecoder(codec)
     return WindowedDecoder(codec, connector.left_context_frames)

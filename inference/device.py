@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 
 import torch
+from torch import nn
 
 from inference.deploy import StageConfig
 from inference.memory import host_memory
@@ -30,6 +31,11 @@ def stage_device(choice: str, stage: StageConfig) -> str:
 def device_memory(device: str) -> int:
     """Bytes in all; on a CPU those of the machine, or of the container's limit."""
     return host_memory() if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
+
+
+def weight_bytes(model: nn.Module) -> int:
+    """What the parameters of a model take."""
+    return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
 
 
 def limit_device_memory(choice: str, stages: list[StageConfig]) -> None:
