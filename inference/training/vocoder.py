@@ -34,7 +34,8 @@ from inference.transformer import attend_causal, run_blocks, turns_at
 
 @dataclass(frozen=True)
 class Settings:
-    """`quiet_frames`: frames at a crop's begin that no loss sees; `alone_s`: seconds of training before the critics."""
+    """`quiet_frames`: frames at a crop's begin that no loss sees; `alone_s`: seconds of training before the critics;
+    `critics_first`: steps in which the critics learn and the decoder does not, for a decoder that is good already."""
 
     crops: int = 16
     crop_frames: int = 16
@@ -42,6 +43,7 @@ class Settings:
     rate: float = 6e-4
     critic_rate: float = 3e-4
     alone_s: float = 150.0
+    critics_first: int = 0
     mel_weight: float = 7.0
     spectrum_weight: float = 2.0
     matching_weight: float = 2.0
@@ -72,19 +74,15 @@ class Vocoder(nn.Module):
 class Training:
     """Vocoder, critics, their optimisers, and how much of the planned time is spent."""
 
-    def __init__(
-        self, checkpoint: Checkpoint, codes: Codes, speech: Speech, state_file: Path, settings: Settings, device: str
-    ):
-        torch.manual_seed(2)
+    def __init__(self, codec: Codec, window: int, speech: Speech, state_file: Path, settings: Settings, device: str):
+        """`codec`: where training starts, unless there is a state to go on from; `window` frames are its past."""
         self.settings, self.device, self._file, self._speech = settings, device, state_file, speech
-        codec = Codec(checkpoint.config)
-        start_codec(codec, codes)
-        self.vocoder = Vocoder(codec, checkpoint.config.codec_window_size).to(device)
+        self.vocoder = Vocoder(codec, window).to(device).requires_grad_(True)
         self.critics, self.distance = Critics().to(device), SpectralDistance().to(device)
         self.average = Average(self.vocoder)
         self.optimizer = self._adam(self.vocoder, settings.rate, (0.8, 0.99))
         self.critic_optimizer = self._adam(self.critics, settings.critic_rate, (0.8, 0.99))
-        self.window = checkpoint.config.codec_window_size
+        self.window = window
         # First frame of each window and of each crop in the pool, and whether the crop begins its utterance.
         self.where = torch.zeros(3, settings.crops, dtype=torch.int64, device=device)
         self.steps, self.spent_s = 0, 0.0
@@ -125,7 +123,8 @@ class Training:
     def step(self, rng: np.random.Generator, progress: float) -> dict[str, Tensor]:
         """One update at `progress` (0 … 1) of the plan; cosine to a twentieth of the rates."""
         falling = min(1.0, (self.steps + 1) / 200) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
-        _set_rate(self.optimizer, self.settings.rate * falling)
+        learns = self.steps >= self.settings.critics_first
+        _set_rate(self.optimizer, self.settings.rate * falling if learns else 0.0)
         _set_rate(self.critic_optimizer, self.settings.critic_rate * falling)
         self.where.copy_(self._crops(rng))
         losses = self._alone() if self.spent_s < self.settings.alone_s else self._criticised()
@@ -190,6 +189,15 @@ def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
+def start(checkpoint: Checkpoint, codes: Codes, trained: Path | None) -> Codec:
+    """A codec to begin with: the construction, or what a checkpoint with the same codes has learnt already."""
+    if trained is not None:
+        return Checkpoint.open(str(trained)).load_codec("float32", "cpu")
+    codec = Codec(checkpoint.config)
+    start_codec(codec, codes)
+    return codec
+
+
 def train(training: Training, speech: Speech, shards: Path, seconds: float, planned_s: float) -> None:
     """Train for `seconds`; the rates fall over `planned_s` seconds of training, those before this call included."""
     start = time.monotonic()
@@ -225,15 +233,24 @@ def main() -> None:
     parser.add_argument("--alone-seconds", type=float, default=Settings.alone_s)
     parser.add_argument("--crops", type=int, default=Settings.crops)
     parser.add_argument("--hours", type=float, default=6.0, help="hours of audio to hold")
+    parser.add_argument("--rate", type=float, default=Settings.rate, help="learning rate of the decoder at its peak")
+    parser.add_argument("--trained", type=Path, help="checkpoint with the same codes whose decoder is to learn on")
+    parser.add_argument("--critics-first", type=int, default=0, help="steps of the critics before the decoder learns")
     parser.add_argument("--eager", action="store_true", help="no CUDA graphs")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(2)
     torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
     checkpoint = Checkpoint.open(str(arguments.checkpoint))
-    speech = Speech(checkpoint.config.num_codebooks, arguments.hours, device)
-    settings = Settings(crops=arguments.crops, alone_s=arguments.alone_seconds, graphs=not arguments.eager)
-    training = Training(checkpoint, Codes.load(arguments.codes), speech, arguments.state, settings, device)
+    config = checkpoint.config
+    speech = Speech(config.num_codebooks, arguments.hours, device)
+    settings = Settings(
+        crops=arguments.crops, rate=arguments.rate, alone_s=arguments.alone_seconds,
+        critics_first=arguments.critics_first, graphs=not arguments.eager,
+    )  # fmt: skip
+    codec = start(checkpoint, Codes.load(arguments.codes), arguments.trained)
+    training = Training(codec, config.codec_window_size, speech, arguments.state, settings, device)
     train(training, speech, arguments.shards, arguments.seconds, arguments.planned_seconds)
 
 
