@@ -22,6 +22,7 @@ from inference.messages import (
     Failed,
     Finished,
     ModelInfo,
+    Release,
     StageReady,
     StageStopped,
     Started,
@@ -130,7 +131,7 @@ class Engine:
         self._arguments = ["--deploy-config", str(deploy_config), "--device", device, "--log-level", log_level]
         if model is not None:
             self._arguments += ["--model", model]
-        self._ids = itertools.count(1)
+        self._ids, self._listeners = itertools.count(1), itertools.count(1)
         self._streams: dict[int, EngineStream] = {}
         self._workers: list[_Worker] = []
         self._connector: SharedMemoryConnector | None = None
@@ -160,6 +161,10 @@ class Engine:
         """Unique for the life of the process."""
         return next(self._ids)
 
+    def next_listener(self) -> int:
+        """A context's number, unique for the life of the process."""
+        return next(self._listeners)
+
     def submit(self, request: Submit) -> EngineStream:
         """Begin to speak a segment.  Raises EngineError while the stages cannot."""
         if not self.ready:
@@ -168,6 +173,10 @@ class Engine:
         self._streams[request.stream_id] = stream
         self.send(0, request)
         return stream
+
+    def release(self, listener: int) -> None:
+        """The context needs no more speech: its share of the engine is free."""
+        self.send(0, Release(listener))
 
     def send(self, stage_id: int, message: object) -> None:
         """Hand a message to a stage; without effect while that stage is down, for its streams have failed already."""

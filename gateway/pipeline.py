@@ -46,6 +46,7 @@ class ContextPipeline:
 
     def __init__(self, config: SessionConfig, language: str, seed: int, around: Surroundings) -> None:
         self._config, self._seed, self._around = config, seed, around
+        self._listener = around.engine.next_listener()
         self.tally = Tally(config.rate)
         delay = config.max_buffer_delay_ms
         self._segmenter = Segmenter(
@@ -65,6 +66,7 @@ class ContextPipeline:
         self._voice: Reference | None = None
         self._untaken = 0  # characters of segments that were not submitted yet
         self._submitted = 0
+        self._released = False
         self._unspoken = ""  # text without speech, announced with the next segment
         self._begun = False
 
@@ -129,6 +131,13 @@ class ContextPipeline:
             speech.stream.cancel()
             self._around.admission.leave_queue(speech.stream)
         self._speaking.clear()
+        self._release()
+
+    def _release(self) -> None:
+        """All is generated, or nothing more is wanted: someone else may be admitted.  Idempotent."""
+        if not self._released:
+            self._released = True
+            self._around.engine.release(self._listener)
 
     def _add(self, work: list[Segment | Mark]) -> None:
         self._work.extend(work)
@@ -140,6 +149,9 @@ class ContextPipeline:
                 await self._submit(work)
             else:
                 self._spoken.put_nowait(work)
+        if self._last is not None:
+            await self._last.stream.generated.wait()
+        self._release()
 
     async def _next_work(self) -> AsyncIterator[Segment | Mark]:
         """Segments and marks as they become ready, up to the end mark."""
@@ -194,6 +206,7 @@ class ContextPipeline:
                 stream_id=around.engine.next_stream_id(),
                 text=speech.spoken,
                 sampling=Sampling(config.temperature, config.top_k, config.top_p, self._seed, config.max_new_tokens),
+                listener=self._listener,
                 segment_index=self._submitted,
                 voice=config.voice,
                 reference=self._reference(),

@@ -59,13 +59,15 @@ class Submit:
     """Speak one segment.  At most one of `voice` (a named one) and `reference` is given; neither: the model's choice.
     A chunk size of None is the deploy file's.
 
-    `segment_index` counts the segments of one context from 0 and separates their noise.  `dry_at` is the time at which
-    the listener has nothing left to hear, None if it hears nothing yet.
+    `listener` is the number of the context whose segment this is, unique for the life of the process.  `segment_index`
+    counts the segments of one context from 0 and separates their noise.  `dry_at` is the time at which the listener has
+    nothing left to hear, None if it hears nothing yet.
     """
 
     stream_id: int
     text: str
     sampling: Sampling
+    listener: int
     segment_index: int = 0
     voice: str | None = None
     reference: Reference | None = None
@@ -87,6 +89,13 @@ class Credit:
 
     stream_id: int
     granted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The listener needs no more speech: its last segment is generated, or it has ended in whatever way."""
+
+    listener: int
 
 
 # Stages -> gateway ---------------------------------------------------------------------------------------------------

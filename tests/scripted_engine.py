@@ -37,7 +37,7 @@ class ScriptedEngine:
 
     `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks
     that still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
-    `submitted`, `cancelled`, `credits` keep what was asked; `live` are the streams that are being spoken.
+    `submitted`, `cancelled`, `credits`, `released` keep what was asked; `live` are the streams that are being spoken.
     """
 
     def __init__(
@@ -54,9 +54,10 @@ class ScriptedEngine:
         self.submitted: list[Submit] = []
         self.cancelled: list[int] = []
         self.credits: list[tuple[int, bool]] = []
+        self.released: list[int] = []
         self.changed = asyncio.Condition()
         self._speed, self._waveform, self._frames, self._fail = speed, waveform, frames, fail or {}
-        self._ids = itertools.count(1)
+        self._ids, self._listeners = itertools.count(1), itertools.count(1)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._streams: dict[int, EngineStream] = {}
         self._audio_gate: asyncio.Event | None = None
@@ -83,6 +84,13 @@ class ScriptedEngine:
 
     def next_stream_id(self) -> int:
         return next(self._ids)
+
+    def next_listener(self) -> int:
+        return next(self._listeners)
+
+    def release(self, listener: int) -> None:
+        self.released.append(listener)
+        self._tell()
 
     def submit(self, request: Submit) -> EngineStream:
         if not self.ready:

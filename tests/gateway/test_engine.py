@@ -52,7 +52,7 @@ def engine(directory, tmp_path):
 
 def submit(engine: Engine, frames: int, seed: int = 1, voice: str | None = "ada", **more) -> EngineStream:
     sampling = Sampling(seed=seed, max_new_tokens=frames)
-    return engine.submit(Submit(engine.next_stream_id(), TEXT, sampling, voice=voice, **more))
+    return engine.submit(Submit(engine.next_stream_id(), TEXT, sampling, engine.next_listener(), voice=voice, **more))
 
 
 async def heard(stream: EngineStream) -> tuple[list[int], np.ndarray]:
@@ -78,7 +78,7 @@ def offline(directory: Path, frames: int, seed: int, voice: str | None = "ada") 
 
 @pytest.mark.parametrize("samples_first", [False, True])
 async def test_a_stream_ends_whichever_stage_is_heard_first(engine, samples_first):
-    stream = EngineStream(engine(), Submit(1, TEXT, Sampling()))
+    stream = EngineStream(engine(), Submit(1, TEXT, Sampling(), listener=1))
     finished = Finished(1, "done", np.zeros((2, 1), np.uint16))
     messages = [finished, AudioChunk(1, 0, np.ones(2048, np.float32), last=True)]
     complete = [stream.deliver(message) for message in (messages[::-1] if samples_first else messages)]
