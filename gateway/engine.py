@@ -8,7 +8,7 @@ import itertools
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,17 @@ from inference.channel import Unframer, frame
 from inference.connector import SharedMemoryConnector
 from inference.deploy import load_deploy_config
 from inference.messages import (
+    ARReport,
     AudioChunk,
     Cancel,
+    CodecReport,
     Credit,
     Failed,
     Finished,
     ModelInfo,
     Release,
     StageReady,
+    StageReport,
     StageStopped,
     Started,
     Submit,
@@ -128,6 +131,7 @@ class Engine:
         self.info: ModelInfo | None = None
         self.devices: dict[int, str] = {}
         self.restarts = 0
+        self.on_report: Callable[[StageReport], None] = _ignore  # called with each report of a stage
         self._arguments = ["--deploy-config", str(deploy_config), "--device", device, "--log-level", log_level]
         if model is not None:
             self._arguments += ["--model", model]
@@ -275,6 +279,8 @@ class Engine:
                     self._ready.set()
             case StageStopped():
                 self._broken = message.reason
+            case ARReport() | CodecReport():
+                self.on_report(message)
             case Failed(stream_id=stream_id, code=code, message=text):
                 self.send(0, Cancel(stream_id))  # whichever stage failed it, the other one drops it too
                 self.send(1, Cancel(stream_id))
@@ -291,3 +297,7 @@ class Engine:
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
             stream.deliver(EngineError("engine_failed", reason))
+
+
+def _ignore(_: StageReport) -> None:
+    """Until someone wants to know."""

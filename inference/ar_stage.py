@@ -28,6 +28,7 @@ from inference.records import (
     StreamPaused,
     StreamResumed,
 )
+from inference.report import ARCounts
 from inference.runner import ARRunner, PrefixKV, Sequence
 from inference.scheduler import Scheduler
 
@@ -71,11 +72,13 @@ class ARStage:
         self._prefixes: dict[str, PrefixKV] = {}
         self._unsent: deque[Record] = deque([ProducerStarted()])
         self._step_time, self._prefill_time = Average(), Average()
+        self._counts = ARCounts(self._runner.slots)
         self._warm_up()
 
     def run(self) -> None:
         """Serve until the gateway closes the channel (ChannelClosed)."""
         while True:
+            self._report()
             if self._unsent or self._scheduler.idle():
                 self._channel.wait(self._deploy.connector.get_sleep_s if self._unsent else _IDLE_S)
             for message in self._channel.receive():
@@ -90,6 +93,7 @@ class ARStage:
         newcomer = self._scheduler.admit(now, self._prefill_time.value)
         if newcomer is not None:
             self._start(newcomer)
+        self._counts.look(time.monotonic(), self._scheduler.running, self._scheduler.waiting)
         batch = self._scheduler.batch(time.monotonic(), self._guard_s())
         if not batch:
             return
@@ -144,6 +148,7 @@ class ARStage:
             self._fail(stream, f"the segment could not be started: {error}")
             return
         self._prefill_time.add(time.monotonic() - begin)
+        self._counts.prefilled(time.monotonic() - begin)
         self._channel.send(Started(request.stream_id, prompt.text_tokens, begin - stream.arrived))
 
     def _reference(self, request: Submit) -> Reference | None:
@@ -169,6 +174,7 @@ class ARStage:
             batch.clear()
             return []
         self._step_time.add(time.monotonic() - begin)
+        self._counts.stepped(time.monotonic() - begin, ended)
         return ended
 
     def _advance(self, stream: Stream, end: bool, now: float) -> None:
@@ -242,6 +248,12 @@ class ARStage:
         """With no stream left, nothing is held."""
         if len(self._free) != self._runner.slots or self._scheduler.running or self._scheduler.waiting:
             raise RuntimeError(f"idle, but only {len(self._free)} of {self._runner.slots} KV slots are free")
+
+    def _report(self) -> None:
+        """Tell the gateway what was done, if it is time."""
+        now = time.monotonic()
+        if self._counts.due(now, busy=bool(self._streams)):
+            self._channel.send(self._counts.take(now, self._scheduler.running, self._scheduler.waiting))
 
     def _flush(self) -> None:
         while self._unsent and self._connector.put(self._unsent[0]):

@@ -21,6 +21,7 @@ from inference.device import device_memory, weight_bytes
 from inference.memory import check_weights
 from inference.messages import AudioChunk, Cancel, Failed
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
+from inference.report import CodecCounts
 
 log = logging.getLogger("audio8.stage1")
 
@@ -65,6 +66,7 @@ class CodecStage:
         self._deadlines = StreamDeadlines(deploy.connector.first_chunk_wait_s, deploy.connector.chunk_wait_s)
         self._streams: dict[int, Stream] = {}
         self._opened = 0
+        self._counts = CodecCounts()
         self._feedback = self._warm_up()
         connector.reset()
         connector.publish(self._feedback)
@@ -72,6 +74,7 @@ class CodecStage:
     def run(self) -> None:
         """Serve until the gateway closes the channel (ChannelClosed)."""
         while True:
+            self._report()
             if not self._ready():
                 self._channel.wait(self._longest_sleep(), self._connector)
             for message in self._channel.receive():
@@ -137,7 +140,10 @@ class CodecStage:
             for stream in batch:
                 self._fail(stream, "engine_failed", f"the codec failed: {error}")
             return
-        self._feedback = self._feedback.measured(codes.shape[2] * len(batch), time.monotonic() - begin)
+        seconds, frames = time.monotonic() - begin, codes.shape[2] * len(batch)
+        self._feedback = self._feedback.measured(frames, seconds)
+        if frames:
+            self._counts.decoded(seconds, frames)
         for stream in batch:
             stream.decoded += codes.shape[2]
             if stream.decoded == stream.chunks[0].codes.shape[1]:
@@ -172,6 +178,11 @@ class CodecStage:
         decoded = sum(stream.decoded for stream in self._streams.values())
         self._feedback = Feedback(self._feedback.seconds_per_frame, waiting - decoded)
         self._connector.publish(self._feedback)
+
+    def _report(self) -> None:
+        """Tell the gateway what was done, if it is time."""
+        if self._counts.due(time.monotonic(), busy=bool(self._streams)):
+            self._channel.send(self._counts.take(len(self._streams), self._feedback.backlog_frames))
 
     def _longest_sleep(self) -> float:
         deadline = self._deadlines.next_deadline

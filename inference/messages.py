@@ -156,3 +156,44 @@ class Failed:
     stream_id: int
     code: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ARReport:
+    """What stage 0 has done since its last report, for the metrics; times are seconds.
+
+    `steps`: (duration, streams in it) of each.  `frames`: those made.  `underruns`, `underrun_s`: how often, and how
+    long, the slack of a stream was below 0.  `least_slack`: since the last report, None without a speaking stream.
+    As it stands now: `resident`, `waiting`, `paused` (without credit, wherever it is) streams, KV slots, and `slacks`
+    of the speaking ones.
+    """
+
+    steps: tuple[tuple[float, int], ...]
+    prefills: tuple[float, ...]
+    frames: int
+    underruns: int
+    underrun_s: float
+    least_slack: float | None
+    resident: int
+    waiting: int
+    paused: int
+    slots_used: int
+    slots: int
+    slacks: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodecReport:
+    """What stage 1 has done since its last report: seconds of each decoder call, and frames.
+
+    As it stands now: open streams, and frames that wait for their decode.
+    """
+
+    decodes: tuple[float, ...]
+    frames: int
+    streams: int
+    backlog_frames: int
+
+
+StageReport = ARReport | CodecReport
+"""Sent at most once a second while a stage has streams, and when it becomes idle."""

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 OWN_PACKAGES = {"gateway", "inference", "protocol", "tests"}
 SHARED_WITH_GATEWAY = ("messages", "deploy", "channel", "connector")  # modules of inference
-POLICY = ("scheduler", "deadlines", "chunking", "records", "ring", *SHARED_WITH_GATEWAY)
+POLICY = ("scheduler", "deadlines", "chunking", "records", "report", "ring", *SHARED_WITH_GATEWAY)
 
 
 def sources(package: str) -> list[Path]:
