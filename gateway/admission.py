@@ -1,23 +1,60 @@
-"""How much the server takes on: connections, and contexts that wait for their first step."""
+"""How much the server takes on: connections and contexts, of all and of each API key, and contexts that wait."""
 
 from __future__ import annotations
 
+import math
+
 from gateway.engine import EngineStream
 from gateway.errors import Overloaded
+from protocol.limits import Limits
 
 
-class Admission:
-    """Counts for the whole server."""
+class Share:
+    """What the owner of one API key has open, and may have."""
 
-    def __init__(self, connections: int, waiting_contexts: int) -> None:
-        self._most_connections, self._most_waiting = connections, waiting_contexts
+    def __init__(self, most_connections: float, most_contexts: float) -> None:
+        self._most_connections, self._most_contexts = most_connections, most_contexts
         self.connections = 0
-        self._queue: list[EngineStream] = []  # first streams of contexts, oldest first
+        self.contexts = 0
 
     @property
     def is_full(self) -> bool:
         """No further connection can be accepted."""
         return self.connections >= self._most_connections
+
+    def open_context(self) -> bool:
+        """Count one more -> whether it is within the limit; `close_context` follows either way."""
+        self.contexts += 1
+        return self.contexts <= self._most_contexts
+
+    def close_context(self) -> None:
+        """A context has ended."""
+        self.contexts -= 1
+
+
+class Admission:
+    """Counts for the whole server."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._shares: dict[str, Share] = {}  # by the names of keys, of which there are as many as there are
+        self._everyone = Share(math.inf, math.inf)  # where no keys are needed: nobody can be told from another
+        self._queue: list[EngineStream] = []  # first streams of contexts, oldest first
+        self.connections = 0
+        self.is_over = False  # the server ends and takes on nothing more
+
+    @property
+    def is_full(self) -> bool:
+        """No further connection can be accepted."""
+        return self.connections >= self._limits.connections
+
+    def share(self, owner: str | None) -> Share:
+        """That of a key's owner; None: there are no keys, and no limit but the server's."""
+        if owner is None:
+            return self._everyone
+        if owner not in self._shares:
+            self._shares[owner] = Share(self._limits.key_connections, self._limits.key_contexts)
+        return self._shares[owner]
 
     @property
     def waiting(self) -> int:
@@ -27,8 +64,9 @@ class Admission:
 
     def check_queue(self) -> None:
         """Raises Overloaded if no further context may wait."""
-        if self.waiting >= self._most_waiting:
-            raise Overloaded(f"{self._most_waiting} contexts wait to be spoken, which is the limit of this server")
+        most = self._limits.waiting_contexts
+        if self.waiting >= most:
+            raise Overloaded(f"{most} contexts wait to be spoken, which is the limit of this server")
 
     def join_queue(self, stream: EngineStream) -> None:
         """The first stream of a context waits to be started."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from gateway.assets import DEPLOY_CONFIG
 from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
-from gateway.options import SayOptions, ServeOptions
+from gateway.limit_option import limits_with
+from gateway.options import SHUTDOWN_GRACE_S, SayOptions, ServeOptions
 from gateway.origin import host_name, is_origin
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -49,7 +51,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--allowed-host", metavar="NAME", type=_host, action="append", default=[], help=host_help)
     add("--tls-cert", metavar="FILE", type=Path, help="certificate chain, PEM: https and wss instead of http and ws")
     add("--tls-key", metavar="FILE", type=Path, help="the certificate's private key, PEM, without a password")
-    serve.set_defaults(run=_serve)
+    limit_help = "another limit than the default, such as idle_s=600; repeatable (names: protocol/SPEC.md)"
+    add("--limit", metavar="NAME=VALUE", action="append", default=[], help=limit_help)
+    grace_help = "after a signal, contexts may go on so long before they are ended (default: %(default)g)"
+    add("--shutdown-grace", metavar="SECONDS", type=_seconds, default=SHUTDOWN_GRACE_S, help=grace_help)
+    serve.set_defaults(run=_serve, fail=serve.error)
 
 
 def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -67,6 +73,10 @@ def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _serve(parsed: argparse.Namespace) -> int:
     from gateway.server import serve  # late: `say` needs no server, and starts twice as fast without
 
+    try:
+        limits = limits_with(parsed.limit)
+    except ValueError as error:
+        parsed.fail(f"argument --limit: {error}")
     return serve(
         ServeOptions(
             model=parsed.model,
@@ -81,6 +91,8 @@ def _serve(parsed: argparse.Namespace) -> int:
             allowed_hosts=tuple(parsed.allowed_host),
             tls_certificate=parsed.tls_cert,
             tls_key=parsed.tls_key,
+            shutdown_grace_s=parsed.shutdown_grace,
+            limits=limits,
         )
     )
 
@@ -106,6 +118,14 @@ def _port(value: str) -> int:
     if not 0 <= port <= 65535:
         raise argparse.ArgumentTypeError(f"{port} is not a port: 0 to 65535")
     return port
+
+
+def _seconds(value: str) -> float:
+    """A time, 0 or longer."""
+    seconds = float(value)  # argparse tells of what is no number
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{value} is no time: seconds, 0 or more")
+    return seconds
 
 
 def _origin(value: str) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from aiohttp import WSMessage, WSMsgType
 from aiohttp.web import WebSocketResponse
 
-from gateway.errors import client_error
+from gateway.admission import Share
+from gateway.errors import TooManyContexts, client_error
 from gateway.outbox import Outbox, Playback
 from gateway.pipeline import ContextPipeline, Surroundings
 from gateway.service import Service
@@ -52,10 +53,12 @@ class Connection:
         transport: asyncio.Transport,
         session: ServerSession,
         service: Service,
+        share: Share,
         name: str,
     ) -> None:
         self._socket, self._transport, self._session, self._name = socket, transport, session, name
         self._service, self._settings, self._clock = service, service.settings, service.clock
+        self._share = share
         self._tasks = asyncio.TaskGroup()
         self._contexts: dict[int, OpenContext] = {}
         self._wake = asyncio.Event()
@@ -85,11 +88,20 @@ class Connection:
                 self._end_context(number, "connection over")
             await self._close(over)
 
+    def wind_down(self, message: str) -> None:
+        """The server is about to end: what is open may end first."""
+        self._session.wind_down(message)
+        self._wake.set()
+
     def shut_down(self, message: str) -> None:
         """The server ends."""
         if not self._is_over:
             self._act(self._session.shut_down(message))
             self._wake.set()
+
+    def abort(self) -> None:
+        """Waits for nothing: the socket goes, and with it all else."""
+        self._transport.abort()
 
     # Reader ---------------------------------------------------------------------------------------------------------
 
@@ -146,7 +158,8 @@ class Connection:
         seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed
         pipeline = ContextPipeline(config, self._language(config), seed, around)
         self._outbox.open(number, pipeline.grant)
-        task = self._tasks.create_task(self._run_context(number, pipeline), name=f"{self._name} context {number}")
+        running = self._run_context(number, pipeline, is_within_limit=self._share.open_context())
+        task = self._tasks.create_task(running, name=f"{self._name} context {number}")
         self._contexts[number] = OpenContext(name, pipeline, task)
 
     def _dry_at(self, number: int) -> float | None:
@@ -159,8 +172,11 @@ class Connection:
         voices = {voice.name: voice.language for voice in self._service.engine.info.voices}
         return config.language or voices.get(config.voice) or "en"
 
-    async def _run_context(self, number: int, pipeline: ContextPipeline) -> None:
+    async def _run_context(self, number: int, pipeline: ContextPipeline, is_within_limit: bool) -> None:
         try:
+            if not is_within_limit:
+                most = self._settings.limits.key_contexts
+                raise TooManyContexts(f"{most} contexts are open, which is the limit of an API key")
             await pipeline.run()
         except Exception as exception:
             error = client_error(exception)
@@ -184,6 +200,7 @@ class Connection:
     def _end_context(self, number: int, how: str) -> None:
         """The one place where a context ends, whatever the cause: its streams, its task and its audio go."""
         context = self._contexts.pop(number)
+        self._share.close_context()
         context.pipeline.stop()
         context.task.cancel()
         self._outbox.close(number)

@@ -11,6 +11,7 @@ from http import HTTPStatus
 import orjson
 from aiohttp import web
 
+from gateway.admission import Share
 from gateway.connection import Connection
 from gateway.keys import offered_key
 from gateway.origin import OriginPolicy
@@ -20,6 +21,8 @@ from protocol.messages import SUBPROTOCOL
 from protocol.session import ServerSession
 
 log = logging.getLogger(__name__)
+
+_ENDS = "the server is shutting down"
 
 
 def refusal(status: HTTPStatus, code: ErrorCode, message: str, retry_after_s: int | None = None) -> web.Response:
@@ -33,7 +36,7 @@ def refusal(status: HTTPStatus, code: ErrorCode, message: str, retry_after_s: in
 
 
 class StreamEndpoint:
-    """Knows the open connections; `shut_down` ends them."""
+    """Knows the open connections; `wind_down`, then `shut_down`, end them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -41,7 +44,6 @@ class StreamEndpoint:
         self._connections: set[Connection] = set()
         self._all_over = asyncio.Event()
         self._all_over.set()
-        self._closed = False
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Upgrade and serve one connection to its end."""
@@ -67,30 +69,50 @@ class StreamEndpoint:
         session = ServerSession(
             hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()
         )
-        log.info("connection open connection=%s peer=%s key=%s", name, request.remote, self._owner(request) or "-")
-        await self._serve(Connection(websocket, transport, session, self._service, name))
+        owner = self._owner(request)
+        log.info("connection open connection=%s peer=%s key=%s", name, request.remote, owner or "-")
+        share = self._service.admission.share(owner)
+        await self._serve(Connection(websocket, transport, session, self._service, share, name), share)
         return websocket
 
-    async def shut_down(self) -> None:
-        """End all connections; returns when they are over, or after the time that a client has to answer a close."""
-        self._closed = True
+    async def wind_down(self, grace_s: float) -> None:
+        """Nothing new begins, and what has begun may end; returns when all is over, at the latest after `grace_s`."""
+        self._service.admission.is_over = True
         for connection in self._connections:
-            connection.shut_down("the server is shutting down")
+            connection.wind_down(_ENDS)
+        await self._all_over_within(grace_s)
+
+    async def shut_down(self) -> None:
+        """End all connections; returns when they are over.  One that does not answer the close in time is cut off."""
+        self._service.admission.is_over = True
+        for connection in self._connections:
+            connection.shut_down(_ENDS)
+        if not await self._all_over_within(self._service.settings.close_s):
+            log.warning("connections that do not end: %d", len(self._connections))
+            for connection in self._connections:
+                connection.abort()
+
+    async def _all_over_within(self, seconds: float) -> bool:
         try:
-            async with asyncio.timeout(self._service.settings.close_s):
+            async with asyncio.timeout(seconds):
                 await self._all_over.wait()
         except TimeoutError:
-            log.warning("connections that do not end: %d", len(self._connections))
+            return False
+        return True
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: Connection, share: Share) -> None:
         admission = self._service.admission
         admission.connections += 1
+        share.connections += 1
         self._connections.add(connection)
         self._all_over.clear()
+        if admission.is_over:  # since the handshake began
+            connection.wind_down(_ENDS)
         try:
             await connection.run()
         finally:
             admission.connections -= 1
+            share.connections -= 1
             self._connections.discard(connection)
             if not self._connections:
                 self._all_over.set()
@@ -109,24 +131,26 @@ class StreamEndpoint:
             response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
             response.headers["Upgrade"] = "websocket"
             return response
-        return self._no_room()
+        return self._no_room(self._owner(request))
 
     def _owner(self, request: web.Request) -> str | None:
         """The name of the key that the request carries, None if it carries none of ours."""
         keys = self._service.settings.keys
         return keys.owner(offered_key(request.headers, request.query)) if keys is not None else None
 
-    def _no_room(self) -> web.Response | None:
-        retry_s, status = max(1, self._service.settings.retry_after_ms // 1000), HTTPStatus.SERVICE_UNAVAILABLE
-        if self._closed:
-            return refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.SHUTTING_DOWN, "the server is shutting down", retry_s
-            )
+    def _no_room(self, owner: str | None) -> web.Response | None:
+        limits, retry_s = self._service.settings.limits, max(1, self._service.settings.retry_after_ms // 1000)
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        if self._service.admission.is_over:
+            return refusal(status, ErrorCode.SHUTTING_DOWN, _ENDS, retry_s)
         if not self._service.engine.ready:
             return refusal(status, ErrorCode.OVERLOADED, "the model is being loaded", retry_s)
         if self._service.admission.is_full:
-            message = f"{self._service.settings.limits.connections} connections are open, which is the limit"
+            message = f"{limits.connections} connections are open, which is the limit"
             return refusal(status, ErrorCode.OVERLOADED, message, retry_s)
+        if self._service.admission.share(owner).is_full:
+            message = f"{limits.key_connections} connections are open with this API key, which is the limit"
+            return refusal(HTTPStatus.TOO_MANY_REQUESTS, ErrorCode.RATE_LIMITED, message, retry_s)
         return None
 
 

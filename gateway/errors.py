@@ -15,6 +15,10 @@ class Overloaded(Exception):
     """The server has no room for this now."""
 
 
+class TooManyContexts(Exception):
+    """The owner of the API key has as many contexts open as a key may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientError:
     """The terminal `error` of a context.  `retry`: it may work a little later."""
@@ -30,6 +34,8 @@ def client_error(error: BaseException) -> ClientError:
         error = error.exceptions[0]
     if isinstance(error, Overloaded):
         return ClientError(ErrorCode.OVERLOADED, str(error), retry=True)
+    if isinstance(error, TooManyContexts):
+        return ClientError(ErrorCode.TOO_MANY_CONTEXTS, str(error))
     if isinstance(error, EngineError):
         code = ErrorCode(error.code)
         return ClientError(code, error.message, retry=code is ErrorCode.OVERLOADED)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from protocol.limits import Limits
+
+SHUTDOWN_GRACE_S = 5.0  # so that all is over in the ten seconds that Docker leaves to a service
+
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
@@ -13,7 +17,8 @@ class ServeOptions:
     `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
     `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
-    connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`.
+    connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`;
+    `shutdown_grace_s`: how long open contexts may go on after a signal; `limits`: see `protocol.limits`.
     """
 
     model: str | None
@@ -28,6 +33,8 @@ class ServeOptions:
     allowed_hosts: tuple[str, ...] = ()
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    shutdown_grace_s: float = SHUTDOWN_GRACE_S
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 from aiohttp import web
 
+from gateway.admission import Admission
 from gateway.engine import Engine
 
 _CONTENT_TYPES = {
@@ -39,13 +40,15 @@ def add_pages(app: web.Application, root: Path) -> None:
     app.router.add_get("/web/{path:.+}", other)
 
 
-def add_health(app: web.Application, engine: Engine) -> None:
+def add_health(app: web.Application, engine: Engine, admission: Admission) -> None:
     """`/healthz`: the process answers; `/readyz`: it can speak, and on which devices."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _json(HTTPStatus.OK, {"status": "ok"})
 
     async def readyz(_: web.Request) -> web.Response:
+        if admission.is_over:
+            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "shutting_down"})
         if not engine.ready:
             return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting"})
         return _json(

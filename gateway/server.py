@@ -31,6 +31,8 @@ from protocol.codes import ErrorCode
 log = logging.getLogger(__name__)
 
 _FAILED_TO_START = 1
+_ENDED_BY_SIGNAL = 128  # plus its number, as shells have it
+_LAST_REQUESTS_S = 1.0  # for answers that are being sent when all WebSockets are closed
 _ENDPOINT = web.AppKey("endpoint", StreamEndpoint)
 _GUARD = web.AppKey("guard", HandshakeGuard)
 
@@ -38,19 +40,25 @@ _GUARD = web.AppKey("guard", HandshakeGuard)
 def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> web.Application:
     """The HTTP application over an engine, which its caller starts and closes.
 
-    `shut_down(app)` comes before the runner's clean-up: aiohttp then reads no more, not even the answer to a close.
+    `wind_down(app, …)` and `shut_down(app)` come before the runner's clean-up: aiohttp then reads no more, not even the
+    answer to a close.
     """
     guard = HandshakeGuard(settings.limits.handshake_s)
     app = web.Application(middlewares=[guard.middleware, _json_errors])
-    admission = Admission(settings.limits.connections, settings.limits.waiting_contexts)
+    admission = Admission(settings.limits)
     endpoint = StreamEndpoint(Service(engine, admission, settings, clock))
     app.router.add_get("/v1/stream", endpoint.handle)
-    add_health(app, engine)
+    add_health(app, engine, admission)
     add_pages(app, WEB)
 
     app[_ENDPOINT], app[_GUARD] = endpoint, guard
     app.on_shutdown.append(shut_down)
     return app
+
+
+async def wind_down(app: web.Application, grace_s: float) -> None:
+    """Refuse what is new, and let what is being spoken end, for so long at most."""
+    await app[_ENDPOINT].wind_down(grace_s)
 
 
 async def shut_down(app: web.Application) -> None:
@@ -69,7 +77,7 @@ def settings_from(deploy: DeployConfig) -> Settings:
 
 
 def serve(options: ServeOptions) -> int:
-    """Run until SIGINT or SIGTERM; returns the exit status."""
+    """Run until SIGINT or SIGTERM; returns the exit status.  A second signal ends the process here and now."""
     logs.configure(options.log_level)
     try:
         return asyncio.run(_serve(options))
@@ -79,22 +87,21 @@ def serve(options: ServeOptions) -> int:
 
 
 async def _serve(options: ServeOptions) -> int:
-    """Listen at once, speak when the engine can.  The end: connections, then the listener, then the engine."""
+    """Listen at once, speak when the engine can.  The end: contexts, connections, the listener, the engine."""
     keys = load_keys(options.api_keys_file, os.environ.get(SERVER_VARIABLE))
     check_address(options.host, keys is not None, options.allow_anonymous)
     tls = tls_context(options.tls_certificate, options.tls_key)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     engine = Engine(options.model, options.deploy_config, options.device, options.log_level)
+    stop = _stop_signal(engine)
     settings = replace(
         settings_from(engine.deploy),
+        limits=options.limits,
         keys=keys,
         allowed_origins=options.allowed_origins,
         allowed_hosts=options.allowed_hosts,
     )
     app = make_app(engine, settings)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_LAST_REQUESTS_S)
     await runner.setup()
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")
     try:
@@ -104,6 +111,7 @@ async def _serve(options: ServeOptions) -> int:
         await _run_engine(engine, address, stop)
     finally:
         watching.cancel()
+        await wind_down(app, options.shutdown_grace_s)
         await shut_down(app)
         await runner.cleanup()
         await engine.close()
@@ -123,6 +131,23 @@ async def _run_engine(engine: Engine, address: str, stop: asyncio.Event) -> None
     finally:
         starting.cancel()
         stopping.cancel()
+
+
+def _stop_signal(engine: Engine) -> asyncio.Event:
+    """Set by the first SIGINT or SIGTERM; the second one ends this process, and those of the stages, at once."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            log.warning("ended at once, by a second signal: %s", number.name)
+            engine.kill()
+            os._exit(_ENDED_BY_SIGNAL + number)
+        log.info("shutting down: %s", number.name)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop
 
 
 def _shown(host: str) -> str:

@@ -34,6 +34,7 @@ class ClientSession:
         self.configured = False  # on this connection; before, nothing may be said
         self.refused: RefusedError | None = None  # the config
         self.fatal: ConnectionLost | None = None  # why the server is about to close
+        self._ending = False  # the server opens no more contexts on this connection
         self._wanted = {**config, "framing": "header"}
         orjson.dumps(self._wanted)  # TypeError for what JSON cannot say, here and not once it is sent
         self._contexts: dict[str, ClientContext] = {}  # in opening order, those that have not ended
@@ -84,13 +85,10 @@ class ClientSession:
 
     def disconnected(self, error: SpeechError) -> None:
         """The connection is gone: contexts that spoke end with `error`, the others wait for the next connection."""
-        self.configured, self.fatal, self._speaking = False, None, None
+        self.configured, self.fatal, self._ending, self._speaking = False, None, False, None
         self._out.clear()
         for context in self.contexts:
-            if context.spoke or context.state is State.CANCELLING or context.attempts >= _MOST_ATTEMPTS:
-                self._end(context, error)
-            else:
-                context.rewind()
+            self._put_off(context, error)
 
     def give_up(self, error: SpeechError) -> None:
         """No connection will come: every context ends with `error`."""
@@ -144,13 +142,16 @@ class ClientSession:
     def _on_error(self, fields: dict[str, Any], name: str | None) -> None:
         details = fields["code"], fields["message"], fields.get("retry_after_ms")
         about = self._contexts.get(fields.get("about_context_id"))
-        if name in self._contexts:
+        if name in self._contexts and fields["code"] == ErrorCode.SHUTTING_DOWN:
+            self._ending = True
+            self._put_off(self._contexts[name], ContextFailed(*details))
+        elif name in self._contexts:
             self._end(self._contexts[name], ContextFailed(*details))
         elif fields["fatal"]:
             self.fatal = ConnectionLost(*details)
         elif not self.configured:
             self.refused = RefusedError(*details)
-        elif about is not None and about.state is not State.CANCELLING:
+        elif about is not None and about.known and about.state is not State.CANCELLING:
             about.error = RefusedError(*details)
             self.cancel(about)
             self._say("session.ping", id=about.name)  # the cancel of a context that never opened has no answer
@@ -183,7 +184,7 @@ class ClientSession:
     # Sending --------------------------------------------------------------------------------------------------------
 
     def _pump(self, context: ClientContext) -> None:
-        if not self.configured or not (context.known or self._has_place):
+        if not self.configured or not (context.known or (self._has_place and not self._ending)):
             return
         while context.queue and (item := self._next(context)) is not None:
             kind, value = item
@@ -225,6 +226,13 @@ class ClientSession:
 
     def _say(self, kind: str, **fields: object) -> None:
         self._out.append(orjson.dumps({"type": kind, **fields}))
+
+    def _put_off(self, context: ClientContext, error: SpeechError) -> None:
+        """It cannot go on here: where nothing was spoken it waits for the next connection, else it ends."""
+        if context.spoke or context.state is State.CANCELLING or context.attempts >= _MOST_ATTEMPTS:
+            self._end(context, error)
+        else:
+            context.rewind()
 
     def _end(self, context: ClientContext, error: SpeechError | None) -> None:
         context.end(error)

@@ -36,6 +36,7 @@ class ErrorCode(StrEnum):
 
 TERMINAL_CODES = frozenset(
     {
+        ErrorCode.TOO_MANY_CONTEXTS,
         ErrorCode.OVERLOADED,
         ErrorCode.STAGE_TIMEOUT,
         ErrorCode.ENGINE_FAILED,

@@ -23,4 +23,6 @@ class Limits:
     ping_timeout_s: float = 20.0
     handshake_s: float = 10.0
     connections: int = 512
+    key_connections: int = 128
+    key_contexts: int = 256
     remembered_ids: int = 1024

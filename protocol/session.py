@@ -54,6 +54,7 @@ class ServerSession:
         self._rules, self._limits = rules, limits
         self._contexts = Registry(limits.remembered_ids)
         self._busy_at = now  # last message of the client or end of a context
+        self._ending: str | None = None  # why there are no more contexts
         self._out = Outgoing()
         self._out.ready(hello, self.config, limits)
 
@@ -99,7 +100,9 @@ class ServerSession:
             message = refusal
         if len(data) > self._limits.message_bytes and not isinstance(message, Config):
             return self._too_big(data, self._limits.message_bytes)
-        return self._refuse(message) if isinstance(message, Refusal) else self._handle(message, now)
+        events = self._refuse(message) if isinstance(message, Refusal) else self._handle(message, now)
+        self._end_with_last()
+        return events
 
     def receive_binary(self, now: float) -> list[Event]:
         """A binary message: a client has none to send."""
@@ -165,12 +168,14 @@ class ServerSession:
         context.send("session.done")
         self._out.session_done(context, reason, seed, usage, metrics)
         self._contexts.remove(context)
+        self._end_with_last()
 
     def failed(self, number: int, code: ErrorCode, message: str, retry_after_ms: int | None = None) -> None:
         """The context ends with an error, at once, whether or not it is its turn."""
         if code not in TERMINAL_CODES:
             raise LocalProtocolError(f"{code} does not end a context")
         self._fail(self._contexts.get(number), code, message, retry_after_ms)
+        self._end_with_last()
 
     def progress(self, number: int, state: str, now: float, queue_position: int | None = None) -> None:
         """A sign of life of a silent context: queued, generating, waiting_text or waiting_turn."""
@@ -178,14 +183,17 @@ class ServerSession:
         context.shown_at = now
         self._out.progress(context, state, queue_position)
 
+    def wind_down(self, message: str) -> None:
+        """The server is about to end: open contexts go on, new ones fail, and the socket closes with the last one."""
+        self._ending = message
+        self._end_with_last()
+
     def shut_down(self, message: str) -> list[Event]:
-        """The server ends: each open context fails with shutting_down, then the socket closes with 1001."""
-        if self.closing:
-            return []
+        """The server ends: each open context fails with shutting_down, then the socket closes with 1012."""
         numbers = self.open_contexts
         for number in numbers:
-            self.failed(number, ErrorCode.SHUTTING_DOWN, message)
-        self.fail_session(ErrorCode.SHUTTING_DOWN, CloseCode.GOING_AWAY, message)
+            self._fail(self._contexts.get(number), ErrorCode.SHUTTING_DOWN, message)
+        self.wind_down(message)
         return [ContextCancelled(number) for number in numbers]
 
     def fail_session(self, code: ErrorCode, close_code: CloseCode, message: str) -> list[Event]:
@@ -292,6 +300,8 @@ class ServerSession:
     # Contexts -------------------------------------------------------------------------------------------------------
 
     def _open(self, client_id: str | None, config: SessionConfig, now: float, text: str) -> list[Event]:
+        if self._ending is not None:
+            return self._stillborn(client_id, Refusal(ErrorCode.SHUTTING_DOWN, self._ending), now)
         if len(self._contexts) >= self._limits.contexts:
             message = f"{self._limits.contexts} contexts are open, which is the limit of a connection"
             return self._stillborn(client_id, Refusal(ErrorCode.TOO_MANY_CONTEXTS, message), now)
@@ -329,6 +339,11 @@ class ServerSession:
         context.send("error")
         self._out.error(code, message, context_id=context.name, retry_after_ms=retry_after_ms)
         self._contexts.remove(context)
+
+    def _end_with_last(self) -> None:
+        """Close if the server ends and no context is open."""
+        if self._ending is not None and not len(self._contexts):
+            self.fail_session(ErrorCode.SHUTTING_DOWN, CloseCode.RESTART, self._ending)
 
     def _audio_done(self, context: Context, error: ErrorCode | None) -> None:
         if context.output is not Output.SILENT:

@@ -180,7 +180,7 @@ async def test_shutdown_tells_every_context_and_closes(run_gateway):
         await client.until("error", code="shutting_down", fatal=True)
         with pytest.raises(ConnectionClosed) as closed:
             await client.receive()
-        assert closed.value.rcvd.code == 1001
+        assert closed.value.rcvd.code == 1012
         await ending
         assert not engine.live
 

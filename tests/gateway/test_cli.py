@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from gateway.assets import DEPLOY_CONFIG, WEB
 from gateway.cli import build_parser, main
 from gateway.options import SayOptions, ServeOptions
+from protocol.limits import Limits
 
 
 def test_serve(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +49,39 @@ def test_who_may_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert options.allowed_hosts == ("speak.example", "fe80::1")
 
 
+def test_limits_and_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[ServeOptions] = []
+    monkeypatch.setattr("gateway.server.serve", lambda options: given.append(options) or 0)
+    arguments = ["--limit", "idle_s=600.5", "--limit", "contexts=2", "--shutdown-grace", "0"]
+    assert main(["serve", *arguments]) == 0
+    assert given[0].limits == Limits(idle_s=600.5, contexts=2) and given[0].shutdown_grace_s == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("idle=3", "'idle=3' is no limit.*one of message_bytes, .*remembered_ids"),
+        ("contexts", "'contexts' is no limit"),
+        ("contexts=0", "contexts must be a whole number from 1 up; got '0'"),
+        ("contexts=2.5", "contexts must be a whole number from 1 up"),
+        ("contexts=-1", "contexts must be a whole number from 1 up"),
+        ("message_bytes=100", "message_bytes must be a whole number from 4096 up"),
+        ("message_bytes=9000000", "config_message_bytes must be at least message_bytes; it is 8388608"),
+        *((f"idle_s={value}", "idle_s must be seconds, a number above 0") for value in ("0", "-1", "inf", "nan", "")),
+    ],
+)
+def test_limits_that_are_none(setting: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--limit", setting])
+    assert ended.value.code == 2
+    assert re.search(f"argument --limit: .*{why}", " ".join(capsys.readouterr().err.split()))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["sing"], ["serve", "--port", "65536"], ["serve", "--device", "tpu"], ["say", "a", "b"]]
     + [["serve", "--allowed-origin", bad] for bad in ("null", "*", "app.example", "https://app.example/")]
+    + [["serve", "--shutdown-grace", bad] for bad in ("-1", "inf", "soon")]
     + [["serve", "--allowed-host", bad] for bad in ("", "speak.example:80", "http://speak.example", "a/b")],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

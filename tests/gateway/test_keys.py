@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 from gateway import logs
 from gateway.keys import ApiKeys, KeysError, is_key, load_keys
 from gateway.settings import Settings
+from protocol.limits import Limits
 
 KEY, OTHER = "k3y-of.the_phone~+/==", "another-key"
 SETTINGS = Settings(keys=ApiKeys({"phone": KEY, "#2": OTHER}))
@@ -92,6 +94,52 @@ async def test_a_client_without_one_is_refused_before_the_upgrade(locked, log, o
     assert response.headers["WWW-Authenticate"] == "Bearer"
     assert b'"unauthorized"' in response.body and KEY.encode() not in response.body
     assert "connection open" not in log.text
+
+
+async def test_a_key_has_so_many_connections(run_gateway):
+    settings = replace(SETTINGS, limits=Limits(key_connections=2))
+    async with run_gateway(ScriptedEngine(), settings) as gateway, await gateway.client(**bearer(OTHER)):
+        async with await gateway.client(**bearer(KEY)), await gateway.client(**subprotocols(KEY)):
+            response = await refused(gateway, **bearer(KEY))
+            assert response.status_code == 429 and response.headers["Retry-After"] == "1"
+            assert b'"rate_limited"' in response.body
+            await (await gateway.client(**bearer(OTHER))).socket.close()
+        async with await gateway.client(**bearer(KEY)) as client:
+            assert client.ready
+
+
+async def test_a_key_has_so_many_contexts_on_all_its_connections(run_gateway):
+    engine = ScriptedEngine()
+    engine.gate.clear()
+    settings = replace(SETTINGS, limits=Limits(key_contexts=3))
+    async with run_gateway(engine, settings) as gateway:
+        one, two = await gateway.client(**bearer(KEY)), await gateway.client(**bearer(KEY))
+        other = await gateway.client(**bearer(OTHER))
+        for name in "ab":
+            await one.speak("Hi.", context_id=name)
+        await one.pong()
+        for name in "cde":
+            await two.speak("Hi.", context_id=name)
+        for name in "de":
+            assert (await two.whole(name)).types == ["error"]
+            assert two.contexts[name].end["code"] == "too_many_contexts"
+        await other.speak("Hi.", context_id="a")
+        await one.say("input.cancel", context_id="a")
+        await one.whole("a")
+        await two.speak("Hi.", context_id="f")
+        engine.gate.set()
+        for client, name in ((one, "b"), (two, "c"), (two, "f"), (other, "a")):
+            assert (await client.whole(name)).audio
+            await client.socket.close()
+
+
+async def test_without_keys_there_is_no_limit_of_a_key(run_gateway):
+    limits = Limits(key_connections=1, key_contexts=1)
+    gateway_for_all = run_gateway(ScriptedEngine(), Settings(limits=limits))
+    async with gateway_for_all as gateway, await gateway.client(), await gateway.client() as client:
+        for name in "ab":
+            await client.speak("Hi.", context_id=name)
+        assert (await client.whole("b")).audio
 
 
 async def test_the_page_and_health_stay_open_and_nothing_else_is_told(locked):

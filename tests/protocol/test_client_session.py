@@ -60,7 +60,7 @@ class Pair:
             if isinstance(message, bytes):
                 self.client.receive_binary(message)
             else:
-                assert message.get("code") in (None, "engine_failed", "context_ended"), message
+                assert message.get("code") in (None, "engine_failed", "context_ended", "shutting_down"), message
                 self.client.receive_text(json.dumps(message))
 
     def exchange(self) -> None:
@@ -164,6 +164,41 @@ def test_a_newer_server_may_say_more():
     pair = Pair()
     pair.client.receive_text('{"type": "session.weather", "context_id": "turn-1"}')
     assert not pair.client.contexts
+
+
+def test_what_a_server_that_ends_does_not_take_is_said_to_the_next():
+    pair = Pair()
+    spoken, queued = pair.client.open(), pair.client.open()
+    spoken.push("Being spoken.")
+    pair.exchange()
+    pair.speak()
+    pair.exchange()
+    assert spoken.spoke
+    pair.peer.session.wind_down("bye")
+    queued.push("Refused, ")
+    pair.exchange()
+    queued.push("and more of it.")  # must not be said here
+    queued.done()
+    spoken.push(" Its end.")
+    spoken.done()
+    pair.settle()
+    assert spoken.result is not None and not queued.ended and pair.peer.session.closing
+    pair.lose()
+    pair.settle()
+    assert queued.result is not None and queued.heard() == ("Refused, and more of it.", "")
+    assert pair.client.contexts == []
+
+
+def test_what_was_spoken_when_the_server_ends_is_not_said_again():
+    pair = Pair()
+    context = pair.client.open()
+    context.push("Being spoken.")
+    pair.exchange()
+    pair.speak()
+    pair.exchange()
+    pair.peer.session.shut_down("bye")
+    pair.to_client()
+    assert context.ended and isinstance(context.error, ContextFailed) and context.error.code == "shutting_down"
 
 
 def test_a_context_that_breaks_connections_is_given_up():

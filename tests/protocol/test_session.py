@@ -322,8 +322,44 @@ def test_shutdown_fails_each_context_then_closes():
     assert peer.session.shut_down("bye") == [ContextCancelled(0)]
     errors = [(m["code"], m.get("context_id"), m["fatal"]) for m in peer.sent()]
     assert errors == [("shutting_down", "a", False), ("shutting_down", None, True)]
-    assert peer.session.closing.code == CloseCode.GOING_AWAY
+    assert peer.session.closing.code == CloseCode.RESTART
     assert peer.session.shut_down("again") == [] and peer.sent() == []
+
+
+def test_winding_down_lets_what_is_open_end_and_takes_nothing_new():
+    peer = Peer()
+    peer.say("input.text", text="x", context_id="a")
+    peer.session.wind_down("bye")
+    assert peer.sent() == [] and peer.session.closing is None
+    peer.say("input.text", text="x", context_id="b")
+    peer.say("input.done")
+    assert [(m["code"], m["context_id"], m["fatal"]) for m in peer.sent()] == [
+        ("shutting_down", "b", False),
+        ("shutting_down", "_2", False),
+    ]
+    assert [type(event) for event in peer.say("input.text", text="y", context_id="a")] == [TextReceived]
+    peer.say("input.done", context_id="a")
+    peer.session.done(0, "done", 1, *NOTHING)
+    assert [m["type"] for m in peer.sent()] == ["session.done", "error"]
+    assert peer.session.closing.code == CloseCode.RESTART
+
+
+@pytest.mark.parametrize("end", ["input.cancel", "session.close"])
+def test_winding_down_ends_once_however_the_last_context_ends(end):
+    peer = Peer()
+    peer.say("input.text", text="x", context_id="a")
+    peer.session.wind_down("bye")
+    peer.say(end)
+    fatal = ["error"] if end == "input.cancel" else []
+    assert [m["type"] for m in peer.sent()] == ["input.cancelled", *fatal]
+    assert peer.session.closing.code == (CloseCode.RESTART if fatal else CloseCode.NORMAL)
+
+
+def test_winding_down_ends_an_idle_connection():
+    peer = Peer()
+    peer.session.wind_down("bye")
+    assert peer.session.closing.code == CloseCode.RESTART
+    assert [(m["code"], m["fatal"]) for m in peer.sent()] == [("shutting_down", True)]
 
 
 @pytest.mark.parametrize("size", [200, 3000])
