@@ -1,4 +1,4 @@
-"""The command line: `audio8-gateway serve` and `audio8-gateway say`."""
+"""The command line: `audio8-gateway serve`, `say` and `bench`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.address import DEFAULT_URL
 from gateway.assets import DEPLOY_CONFIG
 from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
 from gateway.limit_option import limits_with
-from gateway.options import SHUTDOWN_GRACE_S, SayOptions, ServeOptions
+from gateway.options import SHUTDOWN_GRACE_S, BenchOptions, SayOptions, ServeOptions
 from gateway.origin import host_name, is_origin
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -30,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_say(commands)
+    _add_bench(commands)
     return parser
 
 
@@ -63,11 +65,34 @@ def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add = say.add_argument
     add("text", nargs="?", help="what to say; without it standard input is spoken while it comes in")
     add("-o", "--output", metavar="FILE", type=Path, help="write a WAV file instead of playing")
-    add("--url", default="ws://127.0.0.1:8080", help="the gateway (default: %(default)s)")
+    add("--url", default=DEFAULT_URL, help="the gateway (default: %(default)s)")
     add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
     add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
     add("--api-key", metavar="KEY", help=f"a key of the gateway (default: ${CLIENT_VARIABLE}, hidden from `ps`)")
     say.set_defaults(run=_say)
+
+
+def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    bench = commands.add_parser("bench", help="measure a running gateway under load")
+    add, default = bench.add_argument, BenchOptions(DEFAULT_URL)
+    add("--url", default=default.url, help="the gateway (default: %(default)s)")
+    add("--concurrency", metavar="N", type=_count, default=default.concurrency, help="listeners (default: %(default)s)")
+    add("--prompts", metavar="M", type=_count, default=default.prompts, help="texts in all (default: %(default)s)")
+    add("--realtime", action="store_true", help="type the texts, and ask again when the end was heard")
+    pace_help = "pace of the typing with --realtime (default: %(default)s, of a language model)"
+    add("--chars-per-second", metavar="X", type=_positive, default=default.characters_per_s, help=pace_help)
+    rate_help = "requests a second, at random times (default: as soon as a listener is free)"
+    add("--request-rate", metavar="X", type=_positive, help=rate_help)
+    add("--warmups", metavar="N", type=_count_or_none, default=default.warmups, help="texts before, not measured")
+    add("--words", metavar="N", type=_count, default=default.words, help="of a text, at least (default: %(default)s)")
+    add("--text-file", metavar="FILE", type=Path, help="texts, one a line (default: made of plain English sentences)")
+    add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
+    add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
+    add("--seed", metavar="N", type=int, default=default.seed, help="of texts, times and speech (default: %(default)s)")
+    add("--output", metavar="FILE.json", type=Path, help="write the figures as JSON")
+    add("--plot", metavar="FILE.png", type=Path, help="draw the players' buffers (needs the extra `bench`)")
+    add("--api-key", metavar="KEY", help=f"a key of the gateway (default: ${CLIENT_VARIABLE}, hidden from `ps`)")
+    bench.set_defaults(run=_bench)
 
 
 def _serve(parsed: argparse.Namespace) -> int:
@@ -110,6 +135,54 @@ def _say(parsed: argparse.Namespace) -> int:
             api_key=parsed.api_key or os.environ.get(CLIENT_VARIABLE),
         )
     )
+
+
+def _bench(parsed: argparse.Namespace) -> int:
+    from gateway.bench.command import bench
+
+    return bench(
+        BenchOptions(
+            url=parsed.url,
+            concurrency=parsed.concurrency,
+            prompts=parsed.prompts,
+            realtime=parsed.realtime,
+            characters_per_s=parsed.chars_per_second,
+            request_rate=parsed.request_rate,
+            warmups=parsed.warmups,
+            words=parsed.words,
+            text_file=parsed.text_file,
+            voice=parsed.voice,
+            sample_rate=parsed.rate,
+            seed=parsed.seed,
+            output=parsed.output,
+            plot=parsed.plot,
+            api_key=parsed.api_key or os.environ.get(CLIENT_VARIABLE),
+        )
+    )
+
+
+def _count(value: str) -> int:
+    """A number of things, at least one."""
+    return _at_least(1, int(value))
+
+
+def _count_or_none(value: str) -> int:
+    """A number of things, or 0."""
+    return _at_least(0, int(value))
+
+
+def _at_least(least: int, number: int) -> int:
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is too small: at least {least}")
+    return number
+
+
+def _positive(value: str) -> float:
+    """A finite number above 0."""
+    number = float(value)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{value} is not a number above 0")
+    return number
 
 
 def _port(value: str) -> int:

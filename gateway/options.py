@@ -38,6 +38,33 @@ class ServeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What `audio8-gateway bench` was told.
+
+    `realtime`: texts are typed at `characters_per_s`, and a listener who has heard the end asks again.  `words` of each
+    text, unless `text_file` has one a line.  `request_rate` a second, None: as many as `concurrency` allows.  `voice`,
+    `sample_rate` (Hz), `seed` (of texts, arrivals and speech) and `api_key` as in SayOptions.  `output`: JSON, `plot`:
+    PNG, None: neither.
+    """
+
+    url: str
+    concurrency: int = 4
+    prompts: int = 20
+    realtime: bool = False
+    characters_per_s: float = 60.0
+    request_rate: float | None = None
+    warmups: int = 0
+    words: int = 30
+    text_file: Path | None = None
+    voice: str | None = None
+    sample_rate: int | None = None
+    seed: int = 0
+    output: Path | None = None
+    plot: Path | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SayOptions:
     """What `audio8-gateway say` was told.
 

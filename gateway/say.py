@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
+from gateway.address import AddressError, endpoint_url
 from gateway.keys import is_key
 from gateway.options import SayOptions
 from gateway.sinks import SinkError, open_sink
@@ -16,7 +16,6 @@ from gateway.words import words
 from protocol.client import AudioChunk, Client, SpeechContext, SpeechError, connect
 from protocol.client_errors import UNREACHABLE
 
-_ENDPOINT = "/v1/stream"
 _CANCEL_TIMEOUT_S = 2.0
 _REASONS = {
     "max_length": "a sentence reached the limit of its length",
@@ -38,21 +37,12 @@ def say(options: SayOptions) -> int:
     except KeyboardInterrupt:
         progress.end()
         return INTERRUPTED
-    except (SayError, SinkError) as error:
+    except (SayError, SinkError, AddressError) as error:
         progress.end()
         print(f"audio8-gateway say: {error}", file=sys.stderr)
         return FAILED
     progress.end()
     return OK
-
-
-def endpoint_url(url: str) -> str:
-    """`url` of a gateway as a WebSocket address: http is taken too, and the path may be left out."""
-    parts = urlsplit(url)
-    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
-    if scheme not in ("ws", "wss") or not parts.hostname:
-        raise SayError(f"{url!r} is no address of a gateway: it looks like ws://127.0.0.1:8080")
-    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") or _ENDPOINT, parts.query, ""))
 
 
 class Progress:

@@ -8,16 +8,20 @@ A language model's tokens, spoken as they come (`tokens`: any asynchronous itera
         async for chunk in client.say(tokens, voice="anna"):
             player.write(chunk.data)        # or chunk.array; chunk.start is its position in samples
 
-With barge-in, each turn is a context of its own:
+With barge-in, each turn is a context of its own (examples/llm.py is a whole program):
 
     context = client.context()
-    speaking = asyncio.create_task(play(context))       # async for chunk in context: …
-    async for token in tokens:
-        await context.send(token)
-    await context.done()
+    speaking = asyncio.create_task(play(context.say(tokens)))
     …
-    stopped = await context.cancel(player.heard_ms)     # at any time, from any task
+    stopped = await context.cancel(player.heard_ms)     # at any time, from any task; the iteration ends
     history.append(stopped.text_spoken)
+
+Text may be pushed by hand as well, from another task than the one that takes the audio:
+
+    await context.send("Half a sen")
+    await context.flush()                               # speak even that
+    await context.send("tence.")
+    await context.done()
 
 A script needs no loop:
 
@@ -42,7 +46,7 @@ from protocol.client_errors import (
 )
 from protocol.client_speech import SpeechContext
 from protocol.client_sync import SyncClient, SyncContext, connect_sync
-from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready, Segment
 
 __all__ = [
     "AudioChunk",
@@ -57,6 +61,7 @@ __all__ = [
     "ProtocolViolation",
     "Ready",
     "RefusedError",
+    "Segment",
     "SpeechContext",
     "SpeechError",
     "SyncClient",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from typing import Self
 
 import websockets
@@ -17,7 +18,6 @@ from protocol.client_errors import (
     UNREACHABLE,
     ConnectError,
     ConnectionLost,
-    ContextEnded,
     ProtocolViolation,
     SpeechError,
 )
@@ -77,6 +77,11 @@ class Client:
         """The effective configuration, whole."""
         return self._session.config
 
+    @property
+    def closed(self) -> bool:
+        """It was closed, or gave up for good: no context can be made any more."""
+        return self._closed is not None
+
     def context(
         self, *, voice: str | None = None, seed: int | None = None, language: str | None = None
     ) -> SpeechContext:
@@ -88,20 +93,11 @@ class Client:
         self._holding.add(core)
         return SpeechContext(self._link, core)
 
-    async def say(self, text: str | AsyncIterable[str], **opening: object) -> AsyncIterator[AudioChunk]:
+    async def say(self, text: str | AsyncIterable[str], **opening: object) -> AsyncGenerator[AudioChunk, None]:
         """Speak a whole text, or one that still comes; `opening` as in `context`.  Leaving the iteration cancels."""
-        async with self.context(**opening) as context:
-            pushing = asyncio.create_task(context.speak(text), name="say")
-            try:
-                async for chunk in context:
-                    yield chunk
-                if context.result is not None and context.result.reason == "idle":
-                    message = "no text came for too long, so the server ended the speech"
-                    raise ContextEnded(ErrorCode.CONTEXT_ENDED, message)
-                await pushing
-            finally:
-                pushing.cancel()
-                await asyncio.gather(pushing, return_exceptions=True)
+        async with contextlib.aclosing(self.context(**opening).say(text)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def close(self) -> None:
         """End the connection, and with it all contexts that still speak."""

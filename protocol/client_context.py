@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 from protocol.client_errors import ContextEnded, ProtocolViolation, SpeechError
-from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Segment
 from protocol.codes import ErrorCode
 from protocol.config import BYTES_PER_SAMPLE
 from protocol.framing import HEADER_BYTES, AudioHeader
@@ -60,6 +60,11 @@ class ClientContext:
     def spoke(self) -> bool:
         """Audio of it came."""
         return self.record.samples > 0
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Those that were announced so far, in order."""
+        return tuple(Segment(segment.text, segment.start) for segment in self.record.segments)
 
     def heard(self, offset_ms: float | None = None) -> Heard:
         """What a listener who has heard `offset_ms` of its audio knows; None: all that came."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Callable
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from dataclasses import dataclass, field
 from typing import Self
 
 from protocol.client_context import ClientContext, State
 from protocol.client_errors import ContextEnded, SpeechError
 from protocol.client_session import ClientSession
-from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Segment
 from protocol.codes import ErrorCode
 
 
@@ -60,6 +61,11 @@ class SpeechContext:
         """Reason, usage and metrics, once all is spoken; None before, and after a cancel or failure."""
         return self._core.result
 
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Which audio speaks which text, as far as audio has come: for captions and the like."""
+        return self._core.segments
+
     def heard(self, offset_ms: float | None = None) -> Heard:
         """All its text, cut where a listener is who has heard `offset_ms` of audio; also after its end."""
         return self._core.heard(offset_ms)
@@ -102,6 +108,28 @@ class SpeechContext:
         if self._core.error is not None:
             raise self._core.error
         raise StopAsyncIteration
+
+    async def say(self, text: str | AsyncIterable[str]) -> AsyncGenerator[AudioChunk, None]:
+        """`speak` and the audio of it, both at the same time.  A `cancel` ends the iteration; leaving it cancels.
+
+        Raises ContextEnded if the server ended the context because no text came for too long, and what `text` raises.
+        """
+        async with self:
+            pushing = asyncio.create_task(self.speak(text), name="say")
+            try:
+                async for chunk in self:
+                    yield chunk
+                if self.result is not None and self.result.reason == "idle":
+                    message = "no text came for too long, so the server ended the speech"
+                    raise ContextEnded(ErrorCode.CONTEXT_ENDED, message)
+                if self._core.cancelled is None:
+                    await pushing
+                elif pushing.done():  # it may be why: a text that fails cancels its context
+                    with contextlib.suppress(ContextEnded):
+                        await pushing
+            finally:
+                pushing.cancel()
+                await asyncio.gather(pushing, return_exceptions=True)
 
     async def speak(self, text: str | AsyncIterable[str]) -> None:
         """Send all of a text, whole or still coming, then `done`.  If that fails the context is cancelled."""

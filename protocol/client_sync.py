@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from protocol.client_connection import Client, connect
 from protocol.client_speech import SpeechContext
-from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready
+from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Ready, Segment
 
 T = TypeVar("T")
 
@@ -69,6 +69,16 @@ class SyncClient:
         """What the server says of itself."""
         return self._client.ready
 
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The effective configuration, whole."""
+        return self._client.config
+
+    @property
+    def closed(self) -> bool:
+        """It was closed, or gave up for good."""
+        return self._client.closed
+
     def context(self, **opening: Any) -> SyncContext:
         """A new turn of speech; arguments as of `Client.context`."""
 
@@ -79,16 +89,7 @@ class SyncClient:
 
     def say(self, text: str | Iterable[str], **opening: Any) -> Iterator[AudioChunk]:
         """Speak a text, or pieces of one that are taken from the iterable, in a thread, while audio comes."""
-        chunks = self._client.say(text if isinstance(text, str) else _pull(text), **opening)
-
-        async def take() -> AudioChunk | None:
-            return await anext(chunks, None)
-
-        try:
-            while (chunk := self._loop.call(take())) is not None:
-                yield chunk
-        finally:
-            self._loop.call(chunks.aclose())
+        yield from _iterate(self._loop, self._client.say(_pulled(text), **opening))
 
     def close(self) -> None:
         """End the connection, and with it all contexts that still speak."""
@@ -104,6 +105,21 @@ class SyncContext:
     def __init__(self, loop: LoopThread, context: SpeechContext) -> None:
         self._loop, self._context = loop, context
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call(self._context.__aexit__())
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Which audio speaks which text, as far as audio has come."""
+
+        async def look() -> tuple[Segment, ...]:
+            return self._context.segments
+
+        return self._loop.call(look())
+
     @property
     def result(self) -> ContextResult | None:
         """Reason, usage and metrics, once all is spoken."""
@@ -116,6 +132,10 @@ class SyncContext:
             return self._context.heard(offset_ms)
 
         return self._loop.call(look())
+
+    def say(self, text: str | Iterable[str]) -> Iterator[AudioChunk]:
+        """All of a text, whole or in pieces, and its audio.  A `cancel` ends the iteration; leaving it cancels."""
+        yield from _iterate(self._loop, self._context.say(_pulled(text)))
 
     def send(self, text: str) -> None:
         """Append text, verbatim."""
@@ -143,6 +163,21 @@ class SyncContext:
 
 async def _open(opening: connect) -> Client:
     return await opening
+
+
+def _iterate(loop: LoopThread, chunks: AsyncGenerator[AudioChunk, None]) -> Iterator[AudioChunk]:
+    async def take() -> AudioChunk | None:
+        return await anext(chunks, None)
+
+    try:
+        while (chunk := loop.call(take())) is not None:
+            yield chunk
+    finally:
+        loop.call(chunks.aclose())
+
+
+def _pulled(text: str | Iterable[str]) -> str | AsyncIterator[str]:
+    return text if isinstance(text, str) else _pull(text)
 
 
 async def _pull(pieces: Iterable[str]) -> AsyncIterator[str]:

@@ -42,6 +42,13 @@ class AudioChunk:
         return np.frombuffer(self.data, _DTYPES[self.format])
 
 
+class Segment(NamedTuple):
+    """A part of a context's text, and the index of the first sample that speaks it."""
+
+    text: str
+    start: int
+
+
 @dataclass(frozen=True, slots=True)
 class ContextResult:
     """What `session.done` said: `reason` is done, max_length or idle; `usage` and `metrics` as on the wire."""

@@ -72,7 +72,9 @@ def loaded_by(*modules: str) -> set[str]:
 
 
 def test_gateway_runs_without_torch() -> None:
-    assert not {"torch", "transformers"} & loaded_by("gateway.cli", "gateway.server", "gateway.say")
+    assert not {"torch", "transformers"} & loaded_by(
+        "gateway.cli", "gateway.server", "gateway.say", "gateway.bench.command"
+    )
 
 
 def test_policy_runs_without_torch() -> None:

@@ -2,7 +2,8 @@
 
     python tests/bench/bench_gateway.py [--clients 1 4] [--utterances 50] [--deploy-config FILE] [--pace 20]
 
-Starts a gateway of its own with the embedded voice (or `--model`); texts are seeded.
+Starts a gateway of its own with the embedded voice (or `--model`); texts are seeded, of sentences that the voice was
+not trained on.  The listeners are those of `audio8-gateway bench`, which measures a gateway that runs already.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ import argparse
 import asyncio
 import contextlib
 import json
-import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from listeners import UNDERRUN_S, Utterance, listen, texts  # noqa: E402  the tests' helpers are no package
+from gateway.bench.listener import Utterance  # noqa: E402  this file is a program, not a part of a package
+from gateway.bench.load import Load, Pace  # noqa: E402
+from gateway.bench.prompts import read_lines, texts  # noqa: E402
+from gateway.bench.report import summarise  # noqa: E402
+from protocol.client import connect  # noqa: E402
+
+HELDOUT = ROOT / "inference" / "training" / "data" / "heldout.txt"
 
 
 @contextlib.contextmanager
@@ -37,35 +44,14 @@ def gateway(arguments: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-async def run(url: str, clients: int, waiting: list[str], pace: float | None, config: dict) -> list[Utterance]:
-    """`clients` sockets at once, each with one of the waiting texts after the other."""
-    heard: list[Utterance] = []
-
-    async def one() -> None:
-        while waiting:
-            heard.append(await listen(url, waiting.pop(), pace, **config))
-
-    await asyncio.gather(*(one() for _ in range(clients)))
-    return heard
-
-
-def report(clients: int, heard: list[Utterance]) -> dict:
-    """The figures of one run."""
-    first = sorted(utterance.first_packet_s for utterance in heard)
-    figures = {
-        "clients": clients,
-        "utterances": len(heard),
-        "audio_s": round(sum(utterance.audio_s for utterance in heard), 1),
-        "first_packet_median_ms": round(1e3 * statistics.median(first)),
-        "first_packet_p95_ms": round(1e3 * first[int(0.95 * (len(first) - 1) + 0.5)]),
-        "rtf_median": statistics.median(utterance.end["metrics"]["rtf"] for utterance in heard),
-        "silence_s_mean": round(statistics.mean(utterance.silence_s() for utterance in heard), 2),
-    }
-    for released in ("announced", "typed"):
-        dry = [utterance.dry_s(released) for utterance in heard]
-        figures[f"underruns_{released}"] = sum(seconds > UNDERRUN_S for seconds in dry)
-        figures[f"dry_{released}_max_s"] = round(max(dry), 3)
-    return figures
+async def run(url: str, waiting: list[str], pace: Pace, config: dict) -> dict[str, object]:
+    """The figures of one load."""
+    utterances: list[Utterance] = []
+    async with Load(lambda: connect(url, **config), pace) as load:
+        begin = time.monotonic()
+        await load.speak(waiting, 0, utterances.append)
+    about = {"max_concurrency": pace.concurrency, "characters_per_s": pace.characters_per_s}
+    return summarise(utterances, max(utterance.ended_at for utterance in utterances) - begin, about)
 
 
 def main() -> None:
@@ -81,11 +67,11 @@ def main() -> None:
     options = parser.parse_args()
     arguments = ["--deploy-config", options.deploy_config] if options.deploy_config else []
     arguments += ["--model", options.model] if options.model else []
+    waiting = texts(read_lines(HELDOUT), options.utterances, options.words)
     with gateway([*arguments, "--log-level", "warning"]) as url:
         for clients in options.clients:
-            waiting = texts(options.utterances, options.words)
-            heard = asyncio.run(run(url, clients, waiting, options.pace or None, options.config))
-            print(json.dumps(report(clients, heard)), flush=True)
+            figures = asyncio.run(run(url, waiting, Pace(clients, options.pace or None), options.config))
+            print(json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.assets import DEPLOY_CONFIG, WEB
 from gateway.cli import build_parser, main
-from gateway.options import SayOptions, ServeOptions
+from gateway.options import BenchOptions, SayOptions, ServeOptions
 from protocol.limits import Limits
 
 
@@ -35,6 +35,22 @@ def test_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == [
         SayOptions("ws://127.0.0.1:8080"),
         SayOptions("ws://h", "Hi", Path("o.wav"), "bo", 8000),
+    ]
+
+
+def test_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[BenchOptions] = []
+    monkeypatch.setattr("gateway.bench.command.bench", lambda options: given.append(options) or 0)
+    assert main(["bench"]) == 0
+    numbers = "--concurrency 2 --prompts 3 --chars-per-second 5.5 --request-rate 0.5 --warmups 0 --words 9 --seed 1"
+    files = "--text-file t --output o.json --plot p.png"
+    others = "--url ws://h --realtime --voice bo --rate 8000 --api-key k"
+    assert main(["bench", *f"{numbers} {files} {others}".split()]) == 0
+    assert given == [
+        BenchOptions("ws://127.0.0.1:8080"),
+        BenchOptions(
+            "ws://h", 2, 3, True, 5.5, 0.5, 0, 9, Path("t"), "bo", 8000, 1, Path("o.json"), Path("p.png"), "k"
+        ),
     ]
 
 
@@ -80,6 +96,8 @@ def test_limits_that_are_none(setting: str, why: str, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "arguments",
     [[], ["sing"], ["serve", "--port", "65536"], ["serve", "--device", "tpu"], ["say", "a", "b"]]
+    + [["bench", option, "0"] for option in ("--concurrency", "--prompts", "--words", "--request-rate")]
+    + [["bench", "--warmups", "-1"], ["bench", "--chars-per-second", "inf"], ["bench", "text"]]
     + [["serve", "--allowed-origin", bad] for bad in ("null", "*", "app.example", "https://app.example/")]
     + [["serve", "--shutdown-grace", bad] for bad in ("-1", "inf", "soon")]
     + [["serve", "--allowed-host", bad] for bad in ("", "speak.example:80", "http://speak.example", "a/b")],

@@ -16,7 +16,6 @@ import pytest
 from scripted_engine import ScriptedEngine, frames_for
 
 from gateway.keys import ApiKeys
-from gateway.say import SayError, endpoint_url
 from gateway.settings import Settings
 from gateway.words import split_words
 
@@ -186,25 +185,6 @@ async def test_a_failing_engine_is_told(run_gateway, tmp_path: Path) -> None:
         status, errors = await finish(process)
     assert status == 1
     assert "engine_failed" in errors
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("ws://127.0.0.1:8080", "ws://127.0.0.1:8080/v1/stream"),
-        ("http://host:1/", "ws://host:1/v1/stream"),
-        ("https://host", "wss://host/v1/stream"),
-        ("wss://host/proxy/v1/stream", "wss://host/proxy/v1/stream"),
-    ],
-)
-def test_addresses(given: str, expected: str) -> None:
-    assert endpoint_url(given) == expected
-
-
-@pytest.mark.parametrize("given", ["", "host:8080", "127.0.0.1", "ftp://host"])
-def test_wrong_addresses(given: str) -> None:
-    with pytest.raises(SayError, match="no address of a gateway"):
-        endpoint_url(given)
 
 
 def test_words_joined_are_the_text() -> None:

@@ -16,16 +16,20 @@ import numpy as np
 import pytest
 import torch
 from aiohttp import web
-from listeners import UNDERRUN_S, listen, texts
 from recogniser import recogniser, transcript, word_errors
 from stream_client import Heard, StreamClient
 
 from gateway.assets import DEPLOY_CONFIG
+from gateway.bench.listener import Utterance, listen
+from gateway.bench.load import Load, Pace
+from gateway.bench.player import UNDERRUN_S, Released
+from gateway.bench.prompts import read_lines, texts
 from gateway.engine import Engine, EngineStream
 from gateway.server import make_app, settings_from, shut_down
 from inference.checkpoint import EMBEDDED, Checkpoint
 from inference.generate import generate
 from inference.runner import ARRunner
+from protocol.client import connect
 
 HELDOUT = Path(__file__).parents[2] / "inference" / "training" / "data" / "heldout.txt"
 RATE, FRAME = 44100, 2048
@@ -115,7 +119,7 @@ def check_against_offline(streams: list[EngineStream], heard: list[Heard], offli
 
 
 def sentences() -> list[str]:
-    return [line.strip() for line in HELDOUT.read_text().splitlines() if line.strip()]
+    return read_lines(HELDOUT)
 
 
 async def test_three_sentences_are_understood(offline, judge):
@@ -141,24 +145,25 @@ async def test_the_held_out_sentences_are_understood(offline, judge):
 async def test_speech_begins_while_text_is_still_typed():
     text = "When the rain had stopped, we went for a walk, and the streets were still wet, but nobody minded that. "
     third_clause = text.index("and")
-    async with serving() as (port, _):
-        heard = await listen(f"ws://127.0.0.1:{port}/v1/stream", text, characters_per_s=20)
-    assert heard.chunks[0][0] < heard.typed[third_clause]
-    assert "".join(segment["text"] for segment in heard.segments) == text and len(heard.segments) >= 2
+    async with serving() as (port, _), connect(f"ws://127.0.0.1:{port}/v1/stream") as client:
+        player = (await listen(client, text, characters_per_s=20)).player
+    assert player.chunks[0].arrival < player.typed_at(third_clause)
+    assert "".join(spoken for spoken, _ in player.segments) == text and len(player.segments) >= 2
 
 
 @pytest.mark.slow
 async def test_four_listeners_never_run_dry():
     """On two cores with nothing else running; the figures stand in tests/bench/README.md."""
-    async with serving() as (port, _):
-        waiting = texts(count=12, words=60, seed=5)
-
-        async def one() -> list:
-            return [await listen(f"ws://127.0.0.1:{port}/v1/stream", waiting.pop(), 20) for _ in range(3)]
-
-        heard = [utterance for of_one in await asyncio.gather(*(one() for _ in range(4))) for utterance in of_one]
-    assert max(utterance.dry_s("announced") for utterance in heard) <= UNDERRUN_S
-    first = sorted(utterance.first_packet_s for utterance in heard)
+    heard: list[Utterance] = []
+    waiting = texts(sentences(), count=12, words=60, seed=5)
+    async with (
+        serving() as (port, _),
+        Load(lambda: connect(f"ws://127.0.0.1:{port}/v1/stream"), Pace(4, characters_per_s=20)) as load,
+    ):
+        await load.speak(waiting, 0, heard.append)
+    assert [utterance.code for utterance in heard] == [None] * 12
+    assert max(utterance.player.dry_s(Released.ANNOUNCED) for utterance in heard) <= UNDERRUN_S
+    first = sorted(utterance.player.first_packet_s for utterance in heard)
     assert first[len(first) // 2] <= 0.9
 
 
