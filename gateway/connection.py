@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aiohttp import WSMessage, WSMsgType
@@ -16,7 +17,7 @@ from gateway.errors import TooManyContexts, client_error
 from gateway.outbox import Outbox, Playback
 from gateway.pipeline import ContextPipeline, Surroundings
 from gateway.service import Service
-from gateway.utterance import Failure, Item
+from gateway.utterance import AudioPiece, Failure, Item
 from protocol.codes import CloseCode, ErrorCode
 from protocol.config import SessionConfig
 from protocol.events import ContextCancelled, ContextOpened, Event, FlushRequested, InputEnded, TextReceived
@@ -59,6 +60,7 @@ class Connection:
         self._socket, self._transport, self._session, self._name = socket, transport, session, name
         self._service, self._settings, self._clock = service, service.settings, service.clock
         self._share = share
+        self._metrics = service.metrics
         self._tasks = asyncio.TaskGroup()
         self._contexts: dict[int, OpenContext] = {}
         self._wake = asyncio.Event()
@@ -85,8 +87,18 @@ class Connection:
         finally:
             self._is_over = True
             for number in list(self._contexts):
-                self._end_context(number, "connection over")
+                self._end_context(number, "disconnected")
             await self._close(over)
+
+    @property
+    def unsent_audio_s(self) -> float:
+        """Audio that waits to be sent."""
+        return self._outbox.seconds
+
+    def context_states(self) -> Iterator[str]:
+        """Of each open context the state that `session.progress` would tell."""
+        for number, context in self._contexts.items():
+            yield context.pipeline.progress(number == self._session.front)[0]
 
     def wind_down(self, message: str) -> None:
         """The server is about to end: what is open may end first."""
@@ -96,7 +108,8 @@ class Connection:
     def shut_down(self, message: str) -> None:
         """The server ends."""
         if not self._is_over:
-            self._act(self._session.shut_down(message))
+            for event in self._session.shut_down(message):
+                self._end_context(event.number, "failed")
             self._wake.set()
 
     def abort(self) -> None:
@@ -161,6 +174,7 @@ class Connection:
         running = self._run_context(number, pipeline, is_within_limit=self._share.open_context())
         task = self._tasks.create_task(running, name=f"{self._name} context {number}")
         self._contexts[number] = OpenContext(name, pipeline, task)
+        self._metrics.context_opened()
 
     def _dry_at(self, number: int) -> float | None:
         """When a new stream of the context is missed: after all that waits, and what earlier contexts will bring."""
@@ -191,11 +205,20 @@ class Connection:
     def _say(self, number: int, item: Item) -> None:
         """Tell the session that an item is sent."""
         now = self._clock()
+        if isinstance(item, AudioPiece):
+            self._count_audio(item, now)
         item.say(self._session, number, now)
         if item.seconds:
             self._playback.sent(item.seconds, now)
         if item.ends:
             self._end_context(number, item.ends)
+
+    def _count_audio(self, piece: AudioPiece, now: float) -> None:
+        """An underrun is what a listener waits within a context, once there was text to speak."""
+        begun = piece.tally.heard_at is not None
+        self._metrics.audio_sent(
+            piece.seconds, self._playback.dry_for(piece.speech.submitted_at, now) if begun else 0.0
+        )
 
     def _end_context(self, number: int, how: str) -> None:
         """The one place where a context ends, whatever the cause: its streams, its task and its audio go."""
@@ -205,6 +228,7 @@ class Connection:
         context.task.cancel()
         self._outbox.close(number)
         tally = context.pipeline.tally
+        self._metrics.context_ended(tally.reason if how == "done" else how, tally)
         log.info(
             "context ended connection=%s context=%s how=%s characters=%d frames=%d metrics=%s",
             self._name, context.name, how, tally.characters, tally.frames, tally.metrics(),
@@ -230,6 +254,8 @@ class Connection:
 
     async def _send_frames(self) -> None:
         for frame in self._session.take_frames():
+            if frame.error is not None:
+                self._metrics.error(frame.error)
             await self._send(frame.data, WSMsgType.BINARY if frame.binary else WSMsgType.TEXT)
 
     def _say_next(self) -> bool:
@@ -245,7 +271,9 @@ class Connection:
         try:
             async with asyncio.timeout(self._settings.limits.write_stall_s):
                 await self._socket.send_frame(data, kind)
+            self._metrics.sent(len(data))
         except TimeoutError:
+            self._metrics.error(ErrorCode.SLOW_CONSUMER)
             raise ConnectionOver(f"{ErrorCode.SLOW_CONSUMER}: the socket took no more", abort=True) from None
         except ConnectionError:
             raise ConnectionOver("lost", abort=True) from None

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 _ENDS = "the server is shutting down"
 
+ERROR_CODE = web.ResponseKey("error code", ErrorCode)  # of a refusal, for whoever counts them
+
 
 def refusal(status: HTTPStatus, code: ErrorCode, message: str, retry_after_s: int | None = None) -> web.Response:
     """An HTTP answer whose JSON body is the wire's `error`."""
@@ -32,7 +34,9 @@ def refusal(status: HTTPStatus, code: ErrorCode, message: str, retry_after_s: in
     if retry_after_s is not None:
         body["retry_after_ms"] = retry_after_s * 1000
         headers["Retry-After"] = str(retry_after_s)
-    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json", headers=headers)
+    response = web.Response(status=status, body=orjson.dumps(body), content_type="application/json", headers=headers)
+    response[ERROR_CODE] = code
+    return response
 
 
 class StreamEndpoint:
@@ -75,6 +79,11 @@ class StreamEndpoint:
         await self._serve(Connection(websocket, transport, session, self._service, share, name), share)
         return websocket
 
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """Those that are open."""
+        return tuple(self._connections)
+
     async def wind_down(self, grace_s: float) -> None:
         """Nothing new begins, and what has begun may end; returns when all is over, at the latest after `grace_s`."""
         self._service.admission.is_over = True
@@ -104,6 +113,7 @@ class StreamEndpoint:
         admission = self._service.admission
         admission.connections += 1
         share.connections += 1
+        self._service.metrics.connection_opened()
         self._connections.add(connection)
         self._all_over.clear()
         if admission.is_over:  # since the handshake began
@@ -117,8 +127,8 @@ class StreamEndpoint:
             if not self._connections:
                 self._all_over.set()
 
-    def _refusal(self, request: web.Request) -> web.Response | None:
-        """Why there is no upgrade, None if there is one."""
+    def denial(self, request: web.Request) -> web.Response | None:
+        """Why whoever asks may have nothing but pages and health: a foreign page, no key; None if it may."""
         local = request.transport.get_extra_info("sockname") if request.transport else None
         why = self._origins.refusal(request.headers.get("Origin"), request.host, local[0] if local else "")
         if why is not None:
@@ -127,6 +137,13 @@ class StreamEndpoint:
             response = refusal(HTTPStatus.UNAUTHORIZED, ErrorCode.UNAUTHORIZED, "a valid API key is needed")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
+        return None
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Why there is no upgrade, None if there is one."""
+        denied = self.denial(request)
+        if denied is not None:
+            return denied
         if request.headers.get("Upgrade", "").lower() != "websocket":
             response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
             response.headers["Upgrade"] = "websocket"

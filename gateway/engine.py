@@ -131,6 +131,7 @@ class Engine:
         self.info: ModelInfo | None = None
         self.devices: dict[int, str] = {}
         self.restarts = 0
+        self._reports: dict[type, StageReport] = {}  # the last of each stage
         self.on_report: Callable[[StageReport], None] = _ignore  # called with each report of a stage
         self._arguments = ["--deploy-config", str(deploy_config), "--device", device, "--log-level", log_level]
         if model is not None:
@@ -147,6 +148,11 @@ class Engine:
     def ready(self) -> bool:
         """Both stages have loaded and warmed up."""
         return self._ready.is_set()
+
+    @property
+    def latest_reports(self) -> list[StageReport]:
+        """What each stage that is running has reported last."""
+        return list(self._reports.values())
 
     async def start(self) -> None:
         """Start the stages and wait until they can speak.  Raises EngineError if one cannot start."""
@@ -215,7 +221,7 @@ class Engine:
 
     async def _run_once(self, started: asyncio.Future) -> None:
         """From the start of both stages until one of their processes ends."""
-        self._broken, self.devices = None, {}
+        self._broken, self.devices, self._reports = None, {}, {}
         self._connector = SharedMemoryConnector.create(self.deploy.connector.get_sleep_s)
         groups = [(0,), (1,)] if self.deploy.stage_placement == "processes" else [(0, 1)]
         ready, exits = asyncio.create_task(self._ready.wait()), []
@@ -286,6 +292,7 @@ class Engine:
             case StageStopped():
                 self._broken = message.reason
             case ARReport() | CodecReport():
+                self._reports[type(message)] = message
                 self.on_report(message)
             case Failed(stream_id=stream_id, code=code, message=text):
                 self.send(0, Cancel(stream_id))  # whichever stage failed it, the other one drops it too

@@ -97,6 +97,10 @@ class Playback:
         """Audio was handed over; a listener who was dry begins anew."""
         self._ends = max(self._ends, now) + seconds
 
+    def dry_for(self, released_at: float, now: float) -> float:
+        """Seconds that the listener has had nothing to hear, though something could have been made since then."""
+        return max(0.0, now - max(self._ends, released_at))
+
     def dry_at(self, waiting_s: float, now: float) -> float | None:
         """With `waiting_s` seconds still to be sent; None: there is nothing to hear."""
         return max(self._ends, now) + waiting_s if self._ends > now or waiting_s else None

@@ -216,6 +216,7 @@ class ContextPipeline:
             )
         )
         if self._last is None:
+            self.tally.first = speech.stream
             around.admission.join_queue(speech.stream)
         self._last = speech
         self._speaking.append(speech)

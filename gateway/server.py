@@ -21,6 +21,8 @@ from gateway.engine import Engine, EngineError
 from gateway.handshake import HandshakeGuard
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
 from gateway.listening import ListenError, check_address, tls_context
+from gateway.metrics import ServerMetrics
+from gateway.metrics_page import add_metrics, counts_refusals
 from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
@@ -44,11 +46,14 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     answer to a close.
     """
     guard = HandshakeGuard(settings.limits.handshake_s)
-    app = web.Application(middlewares=[guard.middleware, _json_errors])
+    metrics = ServerMetrics()
+    app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), _json_errors])
     admission = Admission(settings.limits)
-    endpoint = StreamEndpoint(Service(engine, admission, settings, clock))
+    endpoint = StreamEndpoint(Service(engine, admission, settings, clock, metrics))
+    metrics.look_at(engine, admission, lambda: endpoint.connections)
     app.router.add_get("/v1/stream", endpoint.handle)
     add_health(app, engine, admission)
+    add_metrics(app, metrics, endpoint.denial)
     add_pages(app, WEB)
 
     app[_ENDPOINT], app[_GUARD] = endpoint, guard

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gateway.admission import Admission
 from gateway.engine import Engine
 from gateway.languages import LANGUAGES
+from gateway.metrics import ServerMetrics
 from gateway.settings import Settings
 from inference.messages import ModelInfo
 from protocol.config import ConfigRules, SessionConfig
@@ -22,6 +23,7 @@ class Service:
     admission: Admission
     settings: Settings
     clock: Callable[[], float]
+    metrics: ServerMetrics
 
 
 def hello(info: ModelInfo, settings: Settings, session_id: str) -> Hello:

@@ -38,8 +38,8 @@ class Tally:
     samples: int = 0
     timed_samples: int = 0  # those whose making was timed
     timed_s: float = 0.0
-    queue_s: float | None = None
-    asked_at: float | None = None  # the first segment was submitted
+    asked_at: float | None = None  # the first segment's text was there
+    first: EngineStream | None = None  # the first segment, once it is submitted
     heard_at: float | None = None  # its first audio was sent
     reasons: set[str] = field(default_factory=set)
 
@@ -55,11 +55,24 @@ class Tally:
         self.frames += finished.codes.shape[1]
         self.reasons.add(finished.reason)
         self.samples += samples
-        if self.queue_s is None:
-            self.queue_s = started.queue_s
         if not speech.paused:
             self.timed_samples += samples
             self.timed_s += now - speech.submitted_at - started.queue_s
+
+    @property
+    def queue_s(self) -> float | None:
+        """How long the first segment waited in the engine; None before it was started."""
+        return None if self.first is None or self.first.started is None else self.first.started.queue_s
+
+    @property
+    def first_packet_s(self) -> float | None:
+        """From the first segment's text to its first audio; None before that."""
+        return None if self.heard_at is None or self.asked_at is None else self.heard_at - self.asked_at
+
+    @property
+    def realtime_factor(self) -> float | None:
+        """Seconds it took over seconds that it lasts; None if nothing was timed."""
+        return self.timed_s * self.sample_rate / self.timed_samples if self.timed_samples else None
 
     def usage(self) -> Usage:
         """`usage` of session.done."""
@@ -67,10 +80,9 @@ class Tally:
 
     def metrics(self) -> Metrics:
         """`metrics` of session.done."""
-        heard = self.heard_at is not None and self.asked_at is not None
         return Metrics(
-            ttfp_ms=round((self.heard_at - self.asked_at) * 1000, 3) if heard else None,
-            rtf=round(self.timed_s * self.sample_rate / self.timed_samples, 4) if self.timed_samples else None,
+            ttfp_ms=None if self.first_packet_s is None else round(self.first_packet_s * 1000, 3),
+            rtf=None if self.realtime_factor is None else round(self.realtime_factor, 4),
             queue_ms=None if self.queue_s is None else round(self.queue_s * 1000, 3),
         )
 

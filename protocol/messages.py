@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from protocol.codes import ErrorCode
+
 PROTOCOL_VERSION = 1
 SUBPROTOCOL = "audio8.v1"
 
@@ -125,7 +127,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One WebSocket message to send: binary audio, or the UTF-8 of a JSON text."""
+    """One WebSocket message to send: binary audio, or the UTF-8 of a JSON text.  `error`: the code that it tells."""
 
     data: bytes
     binary: bool
+    error: ErrorCode | None = None

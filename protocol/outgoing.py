@@ -49,7 +49,8 @@ class Outgoing:
 
     def error(self, code: ErrorCode, message: str, fatal: bool = False, **given: object) -> None:
         """`given`: context_id, about_context_id, retry_after_ms, as far as they are not None."""
-        self._say("error", code=code, message=message, fatal=fatal, **_given(**given))
+        fields = dict(code=code, message=message, fatal=fatal, **_given(**given))
+        self._frames.append(Frame(_json("error", fields), binary=False, error=code))
 
     def audio_start(self, context: Context) -> None:
         self._say(
@@ -115,7 +116,11 @@ class Outgoing:
         )
 
     def _say(self, kind: str, **fields: object) -> None:
-        self._frames.append(Frame(orjson.dumps({"type": kind} | fields), binary=False))
+        self._frames.append(Frame(_json(kind, fields), binary=False))
+
+
+def _json(kind: str, fields: dict[str, object]) -> bytes:
+    return orjson.dumps({"type": kind} | fields)
 
 
 def _given(**fields: object) -> dict[str, object]:

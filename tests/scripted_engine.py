@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gateway.engine import EngineError, EngineStream
-from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, Started, Submit, VoiceInfo
+from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, StageReport, Started, Submit, VoiceInfo
 
 FRAME_SAMPLES = 2048
 INFO = ModelInfo(
@@ -48,6 +48,8 @@ class ScriptedEngine:
         fail: dict[str, tuple[int, str]] | None = None,
     ) -> None:
         self.info, self.ready, self.devices = INFO, True, {0: "cpu", 1: "cpu"}
+        self.restarts, self.latest_reports = 0, []
+        self.on_report: Callable[[StageReport], None] | None = None  # set by whoever wants reports
         self.gate, self.chunk_gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
         self.chunk_gate.set()
