@@ -17,6 +17,7 @@ import pytest
 import torch
 from aiohttp import web
 from recogniser import recogniser, transcript, word_errors
+from scraped import Series, scrape
 from stream_client import Heard, StreamClient
 
 from gateway.assets import DEPLOY_CONFIG
@@ -140,6 +141,31 @@ async def test_the_held_out_sentences_are_understood(offline, judge):
     wer = word_errors([text for text, _ in texts], [transcript(judge, samples(audio), RATE) for audio in heard])
     print(f"word error rate over the socket, {len(texts)} sentences: {100 * wer:.2f} %")
     assert wer <= GOOD_WER
+
+
+def told(series: Series) -> tuple[float, float]:
+    """Frames that stage 0 and stage 1 have made."""
+    return series["audio8_ar_frames_total"][""], series["audio8_codec_frames_total"][""]
+
+
+async def test_metrics_agree_with_what_clients_were_told():
+    async with serving() as (port, engine):
+        async with await StreamClient.open(port) as client:
+            for name, text in (("a", "It is warm today."), ("b", "And tomorrow?")):
+                await client.speak(text, context_id=name)
+            heard = [await client.whole(name) for name in ("a", "b")]
+        frames = sum(audio.end["usage"]["audio_frames"] for audio in heard)
+        async with asyncio.timeout(10):  # stages tell their last work when they become idle
+            while told(series := await scrape(port)) != (frames, frames):
+                await asyncio.sleep(0.05)
+    assert series["audio8_audio_sent_seconds_total"][""] == pytest.approx(frames * FRAME / RATE)
+    assert series["audio8_contexts_ended_total"]["done"] == series["audio8_queue_wait_seconds_count"][""] == 2
+    assert series["audio8_ar_prefill_seconds_count"][""] == len(engine.streams)
+    assert series["audio8_ar_step_rows_sum"][""] == frames + len(engine.streams)  # and a step that finds the end
+    assert 0 < series["audio8_ar_step_seconds_sum"][""] < 60 and series["audio8_codec_decode_seconds_sum"][""] > 0
+    assert series["audio8_stream_slack_seconds_count"][""] > 0
+    assert series["audio8_kv_slots"][""] >= 4 and series["audio8_kv_slots_used"][""] == 0
+    assert series["audio8_streams"] == {"waiting": 0, "resident": 0, "paused": 0}
 
 
 async def test_speech_begins_while_text_is_still_typed():
