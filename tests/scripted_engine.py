@@ -37,7 +37,8 @@ class ScriptedEngine:
 
     `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks
     that still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
-    `submitted`, `cancelled`, `credits`, `released` keep what was asked; `live` are the streams that are being spoken.
+    `submitted`, `cancelled`, `credits`, `released` keep what was asked, `completed` what was spoken whole; `live` are
+    the streams that are being spoken.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ScriptedEngine:
         self.chunk_gate.set()
         self.submitted: list[Submit] = []
         self.cancelled: list[int] = []
+        self.completed: list[int] = []
         self.credits: list[tuple[int, bool]] = []
         self.released: list[int] = []
         self.changed = asyncio.Condition()
@@ -170,6 +172,7 @@ class ScriptedEngine:
             samples = self._waveform(first * FRAME_SAMPLES, size * FRAME_SAMPLES)
             stream.deliver(AudioChunk(request.stream_id, first, samples, last))
             first += size
+        self.completed.append(request.stream_id)
 
     def _tell(self) -> None:
         """Wake those who wait in `until`."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from dataclasses import dataclass, field
 
 from websockets.asyncio.client import ClientConnection, connect
 
 TERMINALS = ("session.done", "input.cancelled")
 PATIENCE_S = 10.0
+
+
+def slow_socket(port: int) -> socket.socket:
+    """Connected to this machine; takes next to nothing from the network before it is read."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.connect(("127.0.0.1", port))
+    raw.setblocking(False)
+    return raw
 
 
 @dataclass

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import asynccontextmanager
 
 import numpy as np
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine, ramp
-from stream_client import StreamClient
+from stream_client import StreamClient, slow_socket
 
 from gateway.settings import Settings
 from protocol.limits import Limits
@@ -19,11 +18,7 @@ TEXT = SENTENCE * 20  # about 110 s of audio
 @asynccontextmanager
 async def slow_client(port):
     """Takes next to nothing from the network before it is read."""
-    raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    raw.connect(("127.0.0.1", port))
-    raw.setblocking(False)
-    client = await StreamClient.open(port, sock=raw, max_queue=1)
+    client = await StreamClient.open(port, sock=slow_socket(port), max_queue=1)
     try:
         yield client
     finally:

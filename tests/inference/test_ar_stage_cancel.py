@@ -1,0 +1,121 @@
+"""Once stage 0 has a cancel, no step that starts contains that stream, and its slot is free for another."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from checkpoints import write_checkpoint
+from parity import DATA
+
+from inference.ar_stage import ARStage
+from inference.channel import ChannelClosed, StageChannel, Unframer, frame
+from inference.checkpoint import Checkpoint
+from inference.connector import SharedMemoryConnector
+from inference.deploy import load_deploy_config
+from inference.messages import Cancel, Credit, Finished, Sampling, Started, Submit
+
+SLOTS = 6
+
+
+class WatchedStage(ARStage):
+    """Notes, in the order of its own thread, which messages it has handled and which slots each step was given."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.cancelled: set[int] = set()
+        self.late: list[int] = []
+        self.steps = 0
+        super().__init__(*arguments)
+        self._runner.step = self._watch(self._runner.step)
+
+    def _handle(self, message: object) -> None:
+        super()._handle(message)
+        if isinstance(message, Cancel):
+            self.cancelled.add(message.stream_id)
+
+    def _watch(self, step):
+        def watched(sequences):
+            self.steps += 1
+            of_slot = {id(stream.sequence): number for number, stream in self._streams.items()}
+            running = [of_slot.get(id(sequence)) for sequence in sequences]
+            self.late += [number for number in running if number is None or number in self.cancelled]
+            return step(sequences)
+
+        return watched
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[tuple[WatchedStage, socket.socket]]:
+    """A stage that runs in a thread, and the gateway's end of its channel."""
+    values = yaml.safe_load((DATA / "seed_deploy.yaml").read_text())
+    values["ignore_eos"] = True
+    values["stages"][0]["max_num_streams"] = SLOTS
+    deploy_file = tmp_path / "deploy.yaml"
+    deploy_file.write_text(yaml.safe_dump(values))
+    (tmp_path / "model").mkdir()
+    deploy = load_deploy_config(deploy_file)
+    ours, theirs = socket.socketpair()
+    connector = SharedMemoryConnector.create(deploy.connector.get_sleep_s)
+    checkpoint = Checkpoint.open(str(write_checkpoint(tmp_path / "model")))
+    watched = WatchedStage(checkpoint, deploy, StageChannel(theirs), connector, "cpu")
+    thread = threading.Thread(target=_run, args=(watched, connector))
+    thread.start()
+    ours.settimeout(10)
+    yield watched, ours
+    ours.close()
+    thread.join(10)
+    theirs.close()
+    connector.close()
+    assert not thread.is_alive()
+
+
+def _run(stage: ARStage, connector: SharedMemoryConnector) -> None:
+    """As the worker does; stage 1's end of the connector is emptied by the way."""
+    step = stage.step
+
+    def step_and_drain() -> None:
+        step()
+        while connector.get() is not None:
+            pass
+
+    stage.step = step_and_drain
+    try:
+        stage.run()
+    except ChannelClosed:
+        pass
+
+
+def test_no_step_contains_a_cancelled_stream(stage):
+    """300 streams, more than there are slots, cancelled while they wait, at their prefill, between frames, and late."""
+    watched, gateway = stage
+    rng, unframer, live, started, finished = random.Random(0), Unframer(), [], set(), set()
+
+    def read_until(condition) -> None:
+        while not condition():
+            for message in unframer.feed(gateway.recv(1 << 16)):
+                (started if isinstance(message, Started) else finished).add(message.stream_id)
+                assert isinstance(message, (Started, Finished)), message
+
+    for number in range(300):
+        sampling = Sampling(seed=number, max_new_tokens=rng.choice([2, 20, 100]))
+        gateway.sendall(frame(Submit(number, "hello world this is a small test", sampling, voice="ada")))
+        live.append(number)
+        if rng.random() < 0.5:
+            seen = len(started)
+            read_until(lambda seen=seen: len(started) > seen or not set(live) - started - finished)
+        paused = rng.choice(live)
+        gateway.sendall(frame(Credit(paused, False)))
+        while len(live) > rng.choice([2, 5, 12]):
+            gateway.sendall(frame(Cancel(live.pop(rng.randrange(len(live))))))
+        gateway.sendall(frame(Credit(paused, True)))
+    for number in live:
+        gateway.sendall(frame(Cancel(number)))
+    gateway.sendall(frame(Submit(1000, "hello", Sampling(max_new_tokens=3))))
+    read_until(lambda: 1000 in finished)
+    assert watched.late == [] and watched.steps > 100
+    assert len(watched.cancelled) == 300 and 1000 in started
