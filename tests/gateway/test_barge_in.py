@@ -75,6 +75,7 @@ async def _interrupt(run_gateway, seed: int, holds: tuple[str, ...], rounds: int
             assert len(asyncio.all_tasks()) <= tasks
     asked = [request.stream_id for request in engine.submitted]
     assert sorted(engine.completed + engine.cancelled) == asked, "stage 0 was not told, or told twice"
+    assert sorted(engine.released) == list(range(1, len(interrupter.said) + 1)), "a listener is still waited for"
 
 
 def _samples(messages: list[bytes]) -> np.ndarray:

@@ -18,7 +18,7 @@ from inference.channel import ChannelClosed, StageChannel, Unframer, frame
 from inference.checkpoint import Checkpoint
 from inference.connector import SharedMemoryConnector
 from inference.deploy import load_deploy_config
-from inference.messages import Cancel, Credit, Finished, Sampling, Started, Submit
+from inference.messages import Cancel, Credit, Finished, Release, Sampling, Started, Submit
 
 SLOTS = 6
 
@@ -103,7 +103,7 @@ def test_no_step_contains_a_cancelled_stream(stage):
 
     for number in range(300):
         sampling = Sampling(seed=number, max_new_tokens=rng.choice([2, 20, 100]))
-        gateway.sendall(frame(Submit(number, "hello world this is a small test", sampling, voice="ada")))
+        gateway.sendall(frame(Submit(number, "hello world this is a small test", sampling, number, voice="ada")))
         live.append(number)
         if rng.random() < 0.5:
             seen = len(started)
@@ -111,11 +111,12 @@ def test_no_step_contains_a_cancelled_stream(stage):
         paused = rng.choice(live)
         gateway.sendall(frame(Credit(paused, False)))
         while len(live) > rng.choice([2, 5, 12]):
-            gateway.sendall(frame(Cancel(live.pop(rng.randrange(len(live))))))
+            number = live.pop(rng.randrange(len(live)))
+            gateway.sendall(frame(Cancel(number)) + frame(Release(number)))
         gateway.sendall(frame(Credit(paused, True)))
     for number in live:
         gateway.sendall(frame(Cancel(number)))
-    gateway.sendall(frame(Submit(1000, "hello", Sampling(max_new_tokens=3))))
+    gateway.sendall(frame(Submit(1000, "hello", Sampling(max_new_tokens=3), 1000)))
     read_until(lambda: 1000 in finished)
     assert watched.late == [] and watched.steps > 100
     assert len(watched.cancelled) == 300 and 1000 in started
