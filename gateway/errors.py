@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from gateway.engine import EngineError
+from gateway.engine_stream import EngineError
 from protocol.codes import ErrorCode
 
 log = logging.getLogger(__name__)

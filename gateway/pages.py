@@ -41,7 +41,7 @@ def add_pages(app: web.Application, root: Path) -> None:
 
 
 def add_health(app: web.Application, engine: Engine, admission: Admission) -> None:
-    """`/healthz`: the process answers; `/readyz`: it can speak, and on which devices."""
+    """`/healthz`: the process answers; `/readyz`: at least one replica can speak, and on which devices."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _json(HTTPStatus.OK, {"status": "ok"})
@@ -50,19 +50,31 @@ def add_health(app: web.Application, engine: Engine, admission: Admission) -> No
         if admission.is_over:
             return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "shutting_down"})
         if not engine.ready:
-            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting"})
+            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting", "replicas": _replicas(engine)})
         return _json(
             HTTPStatus.OK,
             {
                 "status": "ready",
                 "model": engine.info.name,
                 "voices": [voice.name for voice in engine.info.voices],
-                "stages": [{"stage_id": stage, "device": device} for stage, device in sorted(engine.devices.items())],
+                "replicas": _replicas(engine),
             },
         )
 
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
+
+
+def _replicas(engine: Engine) -> list[dict[str, object]]:
+    """Of each replica whether it can speak, its stages that are up, and how often they were started anew."""
+    return [
+        {
+            "ready": state.ready,
+            "restarts": state.restarts,
+            "stages": [{"stage_id": stage, "device": device} for stage, device in sorted(state.devices.items())],
+        }
+        for state in engine.states
+    ]
 
 
 def _file(path: Path) -> web.FileResponse:

@@ -17,7 +17,8 @@ from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.endpoint import StreamEndpoint, refusal
-from gateway.engine import Engine, EngineError
+from gateway.engine import Engine
+from gateway.engine_stream import EngineError
 from gateway.handshake import HandshakeGuard
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
 from gateway.listening import ListenError, check_address, tls_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.engine import EngineStream
+from gateway.engine_stream import EngineStream
 from gateway.errors import ClientError
 from protocol.messages import Metrics, Usage
 from protocol.session import ServerSession

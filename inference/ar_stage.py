@@ -16,6 +16,7 @@ from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
+from inference.heart import Heart
 from inference.memory import kv_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Reference, Sampling, Started, Submit
 from inference.prompt import PromptBuilder
@@ -34,7 +35,7 @@ from inference.scheduler import Scheduler
 
 log = logging.getLogger("audio8.stage0")
 
-_IDLE_S = 1.0  # longest sleep without work
+_IDLE_S = 0.5  # longest sleep without work; shorter than the promise of a beat
 _HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
 _WEIGHT_OF_NEWEST = 0.2  # of the moving averages of step and prefill times
 
@@ -71,6 +72,7 @@ class ARStage:
         self._streams: dict[int, Stream] = {}
         self._prefixes: dict[str, PrefixKV] = {}
         self._unsent: deque[Record] = deque([ProducerStarted()])
+        self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
         self._step_time, self._prefill_time = Average(), Average()
         self._counts = ARCounts(self._runner.slots)
         self._warm_up()
@@ -79,6 +81,7 @@ class ARStage:
         """Serve until the gateway closes the channel (ChannelClosed)."""
         while True:
             self._report()
+            self._heart.beat()
             if self._unsent or self._scheduler.idle():
                 self._channel.wait(self._deploy.connector.get_sleep_s if self._unsent else _IDLE_S)
             for message in self._channel.receive():
@@ -97,11 +100,9 @@ class ARStage:
         batch = self._scheduler.batch(time.monotonic(), self._guard_s())
         if not batch:
             return
-        ended = self._run(batch)
-        now = time.monotonic()
-        for stream, end in zip(batch, ended, strict=True):
-            self._advance(stream, end, now)
-        self._tell_held_back(now)
+        for stream, end in self._run(batch):
+            self._advance(stream, end, time.monotonic())
+        self._tell_held_back(time.monotonic())
 
     def _handle(self, message: object) -> None:
         match message:
@@ -131,7 +132,8 @@ class ARStage:
     def _start(self, stream: Stream) -> None:
         """Prefill into a free slot."""
         request, begin = stream.request, time.monotonic()
-        slot = self._free.pop()
+        self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
+        slot = stream.slot = self._free.pop()
         stream.ran_at, stream.opened = begin, True
         self._unsent.append(StreamOpened(request.stream_id, request.dry_at))
         try:
@@ -144,7 +146,6 @@ class ARStage:
             )
         except Exception as error:
             log.exception("stream %d: prefill failed", request.stream_id)
-            self._free.append(slot)
             self._fail(stream, f"the segment could not be started: {error}")
             return
         self._prefill_time.add(time.monotonic() - begin)
@@ -163,7 +164,9 @@ class ARStage:
             self._runner.prefill(slot, columns, 0)
         return columns.shape[1]
 
-    def _run(self, batch: list[Stream]) -> list[bool]:
+    def _run(self, batch: list[Stream]) -> list[tuple[Stream, bool]]:
+        """One step -> the streams that have run, each with whether it has found its end; none if the step failed."""
+        self._heart.beat(self._step_time.value)
         begin = time.monotonic()
         try:
             ended = self._runner.step([stream.sequence for stream in batch])
@@ -171,11 +174,10 @@ class ARStage:
             log.exception("a step failed; its %d streams end", len(batch))
             for stream in batch:
                 self._fail(stream, f"the model failed: {error}")
-            batch.clear()
             return []
         self._step_time.add(time.monotonic() - begin)
         self._counts.stepped(time.monotonic() - begin, ended)
-        return ended
+        return list(zip(batch, ended, strict=True))
 
     def _advance(self, stream: Stream, end: bool, now: float) -> None:
         """A stream has run: send what is due, end it if it is over."""
@@ -237,8 +239,8 @@ class ARStage:
         """Whatever ends a stream comes through here: its slot is free again, and stage 1 is told."""
         del self._streams[stream.request.stream_id]
         self._scheduler.remove(stream)
-        if stream.sequence is not None:
-            self._free.append(stream.sequence.slot)
+        if stream.slot is not None:
+            self._free.append(stream.slot)
         if record is not None and stream.opened:
             self._unsent.append(record)
         if not self._streams:
@@ -288,5 +290,7 @@ def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunn
     model = checkpoint.load_dual_ar("float32" if device == "cpu" else config.dtype or "bfloat16", device)
     size = model.norm.weight.element_size()
     slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
-    slots = kv_slots(device_memory(device), stage.memory_utilization, weight_bytes(model), slot, stage.max_num_streams)
+    slots = kv_slots(
+        device_memory(device, stage), stage.memory_utilization, weight_bytes(model), slot, stage.max_num_streams
+    )
     return ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)

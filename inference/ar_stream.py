@@ -13,7 +13,8 @@ from inference.runner import Sequence
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """`arrived`: when it was submitted; `ran_at`: when it had its last step; `sequence`: None before its prefill."""
+    """`arrived`: when it was submitted; `ran_at`: when it had its last step.  `slot` and `sequence`: None before its
+    prefill."""
 
     request: Submit
     chunker: Chunker
@@ -23,6 +24,7 @@ class Stream:
     opened: bool = False  # stage 1 knows of it
     paused: bool = False
     ran_at: float = 0.0
+    slot: int | None = None
     sequence: Sequence | None = None
 
     @property

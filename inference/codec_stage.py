@@ -18,6 +18,7 @@ from inference.connector import Feedback, SharedMemoryConnector
 from inference.deadlines import StreamDeadlines
 from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
+from inference.heart import Heart
 from inference.memory import check_weights
 from inference.messages import AudioChunk, Cancel, Failed
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
@@ -67,6 +68,7 @@ class CodecStage:
         self._streams: dict[int, Stream] = {}
         self._opened = 0
         self._counts = CodecCounts()
+        self._heart = Heart(1, deploy.connector.chunk_wait_s, channel.send)
         self._feedback = self._warm_up()
         connector.reset()
         connector.publish(self._feedback)
@@ -75,6 +77,7 @@ class CodecStage:
         """Serve until the gateway closes the channel (ChannelClosed)."""
         while True:
             self._report()
+            self._heart.beat()
             if not self._ready():
                 self._channel.wait(self._longest_sleep(), self._connector)
             for message in self._channel.receive():
@@ -97,7 +100,8 @@ class CodecStage:
             self._deadlines.feed(record, time.monotonic())
             match record:
                 case ProducerStarted():
-                    self._streams.clear()
+                    for stream in list(self._streams.values()):
+                        self._end(stream)
                 case StreamOpened(stream_id=stream_id, dry_at=dry_at):
                     self._opened += 1
                     clock = ListenerClock(1 / self._checkpoint.config.frame_rate, dry_at)
@@ -130,6 +134,7 @@ class CodecStage:
 
     def _decode(self, batch: list[Stream]) -> None:
         codes = np.stack([stream.next_piece(self._longest()) for stream in batch])
+        self._heart.beat(codes.shape[2] * len(batch) * self._feedback.seconds_per_frame)
         begin = time.monotonic()
         try:
             if codes.shape[2]:
@@ -205,7 +210,7 @@ def _decoder(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> State
     tf32 = connector.codec_matmul_precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     codec = checkpoint.load_codec(connector.codec_dtype, device)
-    check_weights(device_memory(device), deploy.codec.memory_utilization, weight_bytes(codec))
+    check_weights(device_memory(device, deploy.codec), deploy.codec.memory_utilization, weight_bytes(codec))
     if connector.decode == "stateful":
         return StatefulDecoder(codec)
     return WindowedDecoder(codec, connector.left_context_frames)

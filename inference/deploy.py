@@ -58,10 +58,12 @@ class ConnectorConfig:
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """What both stages have.  `memory_utilization`: the share of its device's memory that the stage may allocate.
+    """What both stages have.  `memory_utilization`: the share of its device's memory that the stage may allocate, its
+    replicas on that device together.
 
     Stage 0: `max_num_seqs` sequences in a step, `max_model_len` positions a sequence.  Stage 1: `max_num_seqs` streams
     in a codec call, `max_model_len` frames of one stream and `max_num_batched_tokens` frames of all streams in it.
+    `device_ids`: the stage's device in each replica.
     """
 
     max_num_seqs: int
@@ -69,7 +71,7 @@ class StageConfig:
     enforce_eager: bool
     max_model_len: int
     max_num_batched_tokens: int
-    device_id: int
+    device_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,11 @@ class DeployConfig:
     stage_placement: Literal["processes", "threads"]
     ignore_eos: bool
 
+    @property
+    def replicas(self) -> int:
+        """Pairs of stages, each with the whole model."""
+        return len(self.ar.device_ids)
+
 
 def load_deploy_config(path: str | Path) -> DeployConfig:
     """Read and check a deploy file.  Raises DeployConfigError, naming the key and what is allowed."""
@@ -115,7 +122,8 @@ def _config(top: Section) -> DeployConfig:
     stages = top.sections("stages")
     if len(stages) != 2:
         raise top.refuse("stages", f"must hold two stages, stage_id 0 and 1, got {len(stages)}")
-    ar, codec = _ar_stage(stages[0], name), _codec_stage(stages[1], name)
+    devices = _devices(stages)
+    ar, codec = _ar_stage(stages[0], name, devices[0]), _codec_stage(stages[1], name, devices[1])
     _check_codec_room(stages[1], connector, ar, codec)
     config = DeployConfig(
         connector=connector,
@@ -163,8 +171,8 @@ def _connector_extra(extra: Section, async_chunk: bool) -> ConnectorConfig:
     return config
 
 
-def _ar_stage(stage: Section, connector: str) -> ArConfig:
-    common = _common(stage, 0)
+def _ar_stage(stage: Section, connector: str, device_ids: tuple[int, ...]) -> ArConfig:
+    common = _common(stage, 0, device_ids)
     _one_link(stage, "output_connectors", "to_stage_1", connector)
     width = common["max_num_seqs"]
     config = ArConfig(
@@ -177,8 +185,8 @@ def _ar_stage(stage: Section, connector: str) -> ArConfig:
     return config
 
 
-def _codec_stage(stage: Section, connector: str) -> CodecConfig:
-    common = _common(stage, 1)
+def _codec_stage(stage: Section, connector: str, device_ids: tuple[int, ...]) -> CodecConfig:
+    common = _common(stage, 1, device_ids)
     _one_link(stage, "input_connectors", "from_stage_0", connector)
     stage.only("enable_prefix_caching", False, "the codec has no prompt whose prefix could be kept")
     _codec_sampling(stage.section("default_sampling_params"))
@@ -186,7 +194,7 @@ def _codec_stage(stage: Section, connector: str) -> CodecConfig:
     return CodecConfig(**common)
 
 
-def _common(stage: Section, stage_id: int) -> dict[str, Any]:
+def _common(stage: Section, stage_id: int, device_ids: tuple[int, ...]) -> dict[str, Any]:
     """The fields of StageConfig."""
     stage.only("stage_id", stage_id, "the stages are listed in order, stage 0 (slow AR) and stage 1 (codec)")
     stage.only("trust_remote_code", False, _NO_REMOTE_CODE)
@@ -202,19 +210,28 @@ def _common(stage: Section, stage_id: int) -> dict[str, Any]:
         enforce_eager=stage.flag("enforce_eager"),
         max_model_len=positions,
         max_num_batched_tokens=batched,
-        device_id=_device(stage),
+        device_ids=device_ids,
     )
 
 
-def _device(stage: Section) -> int:
-    """`devices` is a string of ids, as published; one id, as there is one replica of a stage."""
+def _devices(stages: list[Section]) -> list[tuple[int, ...]]:
+    """Of both stages the device in each replica; one id serves them all."""
+    ids = [_device_ids(stage) for stage in stages]
+    replicas = max(map(len, ids))
+    for stage, own in zip(stages, ids, strict=True):
+        if len(own) not in (1, replicas):
+            reason = f"must be {replicas} device ids, as many as the other stage has, or one for all, got {len(own)}"
+            raise stage.refuse("devices", reason)
+    return [own if len(own) == replicas else own * replicas for own in ids]
+
+
+def _device_ids(stage: Section) -> tuple[int, ...]:
+    """`devices` is a string of ids, as published."""
     value = stage.text("devices")
     ids = [part.strip() for part in value.split(",")]
     if not all(part.isascii() and part.isdecimal() for part in ids):
-        raise stage.refuse("devices", f'must be a device id such as "0", got "{value}"')
-    if len(ids) > 1:
-        raise stage.refuse("devices", f'must be one device id, got "{value}": there is one replica of a stage')
-    return int(ids[0])
+        raise stage.refuse("devices", f'must be device ids such as "0" or "0,1", got "{value}"')
+    return tuple(map(int, ids))
 
 
 def _one_link(stage: Section, key: str, link: str, connector: str) -> None:

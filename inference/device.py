@@ -14,23 +14,27 @@ from inference.memory import host_memory
 log = logging.getLogger("audio8.device")
 
 
-def stage_device(choice: str, stage: StageConfig) -> str:
+def stage_device(choice: str, stage: StageConfig, replica: int) -> str:
     """`choice` auto | cpu | cuda; auto: the accelerator of the deploy file's id where there is one, else the CPU.
 
     Raises ValueError if the id does not exist.
     """
     if choice == "cpu" or (choice == "auto" and not torch.cuda.is_available()):
         return "cpu"
-    if stage.device_id >= torch.cuda.device_count():
-        raise ValueError(f"devices: there is no CUDA device {stage.device_id}, {torch.cuda.device_count()} are visible")
+    device_id = stage.device_ids[replica]
+    if device_id >= torch.cuda.device_count():
+        raise ValueError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
     if not stage.enforce_eager:
         log.warning("enforce_eager: false has no effect yet, there are no CUDA graphs: the stage runs eagerly")
-    return f"cuda:{stage.device_id}"
+    return f"cuda:{device_id}"
 
 
-def device_memory(device: str) -> int:
-    """Bytes in all; on a CPU those of the machine, or of the container's limit."""
-    return host_memory() if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
+def device_memory(device: str, stage: StageConfig) -> int:
+    """Bytes in all, divided by the replicas of the stage there; on a CPU those of the machine, or the container's."""
+    if device == "cpu":
+        return host_memory() // len(stage.device_ids)
+    sharing = stage.device_ids.count(torch.device(device).index)
+    return torch.cuda.get_device_properties(device).total_memory // sharing
 
 
 def weight_bytes(model: nn.Module) -> int:
@@ -38,11 +42,12 @@ def weight_bytes(model: nn.Module) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
 
 
-def limit_device_memory(choice: str, stages: list[StageConfig]) -> None:
+def limit_device_memory(choice: str, stages: list[StageConfig], replica: int) -> None:
     """Let this process allocate no more on its accelerators than its stages' shares (gpu_memory_utilization)."""
     shares: dict[int, float] = defaultdict(float)
     for stage in stages:
-        shares[stage.device_id] += stage.memory_utilization
+        device_id = stage.device_ids[replica]
+        shares[device_id] += stage.memory_utilization / stage.device_ids.count(device_id)
     if choice != "cpu" and torch.cuda.is_available():
         for device_id, share in shares.items():
             if device_id < torch.cuda.device_count():  # one that does not exist is refused by its stage

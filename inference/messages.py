@@ -102,6 +102,14 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Beat:
+    """The stage's loop is alive, and will say so again within so many seconds."""
+
+    stage_id: int
+    within_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class StageReady:
     """The stage has loaded and warmed up."""
 

@@ -28,9 +28,10 @@ def main() -> int:
     """Exit code 0 when the gateway has closed the channels, 1 if a stage could not start or broke."""
     options = _options()
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))  # the stages share the machine
     deploy = load_deploy_config(options.deploy_config)
-    limit_device_memory(options.device, [(deploy.ar, deploy.codec)[stage_id] for stage_id, _ in options.stage])
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // (2 * deploy.replicas)))  # all stages share the machine
+    stages = [(deploy.ar, deploy.codec)[stage_id] for stage_id, _ in options.stage]
+    limit_device_memory(options.device, stages, options.replica)
     threads = [
         threading.Thread(target=_serve, args=(stage_id, fd, options, deploy), name=f"stage{stage_id}")
         for stage_id, fd in options.stage
@@ -51,9 +52,9 @@ def _serve(stage_id: int, fd: int, options: argparse.Namespace, deploy: DeployCo
     connector = SharedMemoryConnector.attach(options.connector, deploy.connector.get_sleep_s)
     try:
         checkpoint = Checkpoint.open(options.model)
-        device = stage_device(options.device, (deploy.ar, deploy.codec)[stage_id])
+        device = stage_device(options.device, (deploy.ar, deploy.codec)[stage_id], options.replica)
         stage = _STAGES[stage_id](checkpoint, deploy, channel, connector, device)
-        log.info("stage %d is ready on %s", stage_id, device)
+        log.info("stage %d of replica %d is ready on %s", stage_id, options.replica, device)
         channel.send(StageReady(stage_id, device, checkpoint.info()))
         stage.run()
     except ChannelClosed:
@@ -82,6 +83,7 @@ def _options() -> argparse.Namespace:
         "--stage", action="append", type=_pair, required=True, help="stage_id:channel_fd; may be repeated"
     )
     parser.add_argument("--connector", type=_numbers, required=True, help="the connector's file descriptors, a:b:c")
+    parser.add_argument("--replica", type=int, required=True, help="whose place in `devices` the stage takes")
     parser.add_argument("--deploy-config", required=True)
     parser.add_argument("--model", default=None, help="directory or hub id; the embedded voice by default")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gateway.engine import EngineError, EngineStream
+from gateway.engine_stream import EngineError, EngineStream
+from gateway.replica import ReplicaState
 from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, StageReport, Started, Submit, VoiceInfo
 
 FRAME_SAMPLES = 2048
@@ -48,7 +49,7 @@ class ScriptedEngine:
         frames: Callable[[str], int] = frames_for,
         fail: dict[str, tuple[int, str]] | None = None,
     ) -> None:
-        self.info, self.ready, self.devices = INFO, True, {0: "cpu", 1: "cpu"}
+        self.info, self.ready = INFO, True
         self.restarts, self.latest_reports = 0, []
         self.on_report: Callable[[StageReport], None] | None = None  # set by whoever wants reports
         self.gate, self.chunk_gate = asyncio.Event(), asyncio.Event()
@@ -67,6 +68,11 @@ class ScriptedEngine:
         self._audio_gate: asyncio.Event | None = None
         self._notifying: set[asyncio.Task[None]] = set()
         self._credit: dict[int, asyncio.Event] = {}
+
+    @property
+    def states(self) -> list[ReplicaState]:
+        """One replica."""
+        return [ReplicaState(self.ready, {0: "cpu", 1: "cpu"} if self.ready else {}, restarts=0)]
 
     @property
     def live(self) -> set[int]:

@@ -1,3 +1,4 @@
-"""The gateway that the tests run against."""
+"""The gateway that the tests run against, over a scripted engine or over the real one."""
 
+from real_engine import directory, engine  # noqa: F401
 from running_gateway import gateway, run_gateway  # noqa: F401

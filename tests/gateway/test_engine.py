@@ -3,65 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
-from checkpoints import write_checkpoint
-from parity import DATA
+from real_engine import OURS, TEXT, heard, submit
 
-from gateway.engine import Engine, EngineError, EngineStream
+from gateway.engine_stream import EngineError, EngineStream
 from inference.checkpoint import Checkpoint
 from inference.generate import generate
 from inference.messages import AudioChunk, Finished, Reference, Sampling, Submit
 from inference.runner import ARRunner
-
-TEXT = "hello world this is a small test"
-PUBLISHED = DATA / "seed_deploy.yaml"
-OURS = Path(__file__).parents[2] / "deploy" / "audio8_tts.yaml"
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory) -> Path:
-    return write_checkpoint(tmp_path_factory.mktemp("checkpoint"))
-
-
-@pytest.fixture
-def engine(directory, tmp_path):
-    """A function that makes an engine from a deploy file with changes; every stream runs to its `max_new_tokens`."""
-
-    def make(deploy: Path = PUBLISHED, **changes) -> Engine:
-        values = yaml.safe_load(deploy.read_text())
-        values["ignore_eos"] = True
-        for path, value in changes.items():
-            target = values
-            *parents, key = path.split("__")
-            for parent in parents:
-                target = target[int(parent) if parent.isdecimal() else parent]
-            target[key] = value
-        file = tmp_path / "deploy.yaml"
-        file.write_text(yaml.safe_dump(values))
-        return Engine(str(directory), file, "cpu", "warning")
-
-    return make
-
-
-def submit(engine: Engine, frames: int, seed: int = 1, voice: str | None = "ada", **more) -> EngineStream:
-    sampling = Sampling(seed=seed, max_new_tokens=frames)
-    return engine.submit(Submit(engine.next_stream_id(), TEXT, sampling, engine.next_listener(), voice=voice, **more))
-
-
-async def heard(stream: EngineStream) -> tuple[list[int], np.ndarray]:
-    """Frames of each chunk that had any, and all samples."""
-    chunks = [chunk async for chunk in stream]
-    assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
-    sizes = [len(chunk.samples) // 2048 for chunk in chunks]
-    assert [chunk.first_frame for chunk in chunks] == [sum(sizes[:i]) for i in range(len(sizes))]
-    return [size for size in sizes if size], np.concatenate([chunk.samples for chunk in chunks])
 
 
 def offline(directory: Path, frames: int, seed: int, voice: str | None = "ada") -> tuple[np.ndarray, np.ndarray]:
@@ -220,28 +173,6 @@ async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine)
             await heard(submit(spoken, 20, voice=None, reference=Reference("x", codes)))
         assert error.value.code == "engine_failed"
         assert (await heard(submit(spoken, 4)))[0] == [4]
-    finally:
-        await spoken.close()
-
-
-@pytest.mark.parametrize("stage", [0, 1])
-async def test_a_killed_stage_fails_its_streams_and_comes_back(engine, stage):
-    spoken = engine()
-    await spoken.start()
-    try:
-        stream = submit(spoken, 1500)
-        chunks = aiter(stream)
-        await anext(chunks)
-        os.kill(spoken._workers[stage].process.pid, signal.SIGKILL)
-        with pytest.raises(EngineError) as error:
-            async for _ in chunks:
-                pass
-        assert error.value.code == "engine_failed" and not spoken.ready
-        with pytest.raises(EngineError):
-            submit(spoken, 4)
-        async with asyncio.timeout(60):
-            await spoken._ready.wait()
-        assert (await heard(submit(spoken, 4)))[0] == [4] and spoken.restarts == 1
     finally:
         await spoken.close()
 

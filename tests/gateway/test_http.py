@@ -26,7 +26,12 @@ async def test_health_and_readiness(run_gateway, http):
     async with run_gateway(engine) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         assert (await http.get(f"{url}/healthz")).status == 200
-        assert (await http.get(f"{url}/readyz")).status == 503
+        answer = await http.get(f"{url}/readyz")
+        assert answer.status == 503
+        assert await answer.json() == {
+            "status": "starting",
+            "replicas": [{"ready": False, "restarts": 0, "stages": []}],
+        }
         engine.ready = True
         answer = await http.get(f"{url}/readyz")
         assert answer.status == 200
@@ -34,7 +39,13 @@ async def test_health_and_readiness(run_gateway, http):
             "status": "ready",
             "model": "scripted",
             "voices": ["ada", "bo"],
-            "stages": [{"stage_id": 0, "device": "cpu"}, {"stage_id": 1, "device": "cpu"}],
+            "replicas": [
+                {
+                    "ready": True,
+                    "restarts": 0,
+                    "stages": [{"stage_id": 0, "device": "cpu"}, {"stage_id": 1, "device": "cpu"}],
+                }
+            ],
         }
 
 

@@ -66,7 +66,7 @@ async def test_it_speaks_and_ends_with_its_clients_told(tmp_path: Path):
     async with serving(model, "--shutdown-grace", "0.5") as process:
         port = await _ready_port(process)
         async with ClientSession() as http, http.get(f"http://127.0.0.1:{port}/readyz") as answer:
-            assert answer.status == 200 and (await answer.json())["stages"][0]["device"] == "cpu"
+            assert answer.status == 200 and (await answer.json())["replicas"][0]["stages"][0]["device"] == "cpu"
         async with await StreamClient.open(port) as client:
             await client.say("session.config", max_new_tokens=10)
             await client.speak("A sentence of random sounds. And another one of them.")

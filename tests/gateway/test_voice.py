@@ -25,7 +25,8 @@ from gateway.bench.listener import Utterance, listen
 from gateway.bench.load import Load, Pace
 from gateway.bench.player import UNDERRUN_S, Released
 from gateway.bench.prompts import read_lines, texts
-from gateway.engine import Engine, EngineStream
+from gateway.engine import Engine
+from gateway.engine_stream import EngineStream
 from gateway.server import make_app, settings_from, shut_down
 from inference.checkpoint import EMBEDDED, Checkpoint
 from inference.generate import generate

@@ -45,7 +45,7 @@ PUBLISHED_CONFIG = DeployConfig(
         enforce_eager=False,
         max_model_len=2048,
         max_num_batched_tokens=2048,
-        device_id=0,
+        device_ids=(0,),
         max_num_streams=4,
         enable_prefix_caching=False,
         sampling=Sampling(temperature=0.7, top_k=50, top_p=0.9, seed=42, max_new_tokens=1024),
@@ -56,7 +56,7 @@ PUBLISHED_CONFIG = DeployConfig(
         enforce_eager=True,
         max_model_len=2048,
         max_num_batched_tokens=2048,
-        device_id=0,
+        device_ids=(0,),
     ),
     stage_placement="processes",
     ignore_eos=False,
@@ -145,7 +145,7 @@ SUPPORTED = [
     ("stages[0].enable_prefix_caching", True, lambda c: c.ar.enable_prefix_caching),
     ("stages[0].max_model_len", 1100, lambda c: c.ar.max_model_len == 1100),
     ("stages[0].max_num_batched_tokens", 4096, lambda c: c.ar.max_num_batched_tokens == 4096),
-    ("stages[0].devices", "3", lambda c: c.ar.device_id == 3),
+    ("stages[0].devices", "3", lambda c: c.ar.device_ids == (3,)),
     ("stages[0].default_sampling_params.temperature", 1, lambda c: c.ar.sampling.temperature == 1.0),
     ("stages[0].default_sampling_params.top_k", 1, lambda c: c.ar.sampling.top_k == 1),
     ("stages[0].default_sampling_params.top_p", 1.0, lambda c: c.ar.sampling.top_p == 1.0),
@@ -156,7 +156,7 @@ SUPPORTED = [
     ("stages[1].enforce_eager", False, lambda c: not c.codec.enforce_eager),
     ("stages[1].max_model_len", 50, lambda c: c.codec.max_model_len == 50),
     ("stages[1].max_num_batched_tokens", 4096, lambda c: c.codec.max_num_batched_tokens == 4096),
-    ("stages[1].devices", "1", lambda c: c.codec.device_id == 1),
+    ("stages[1].devices", "1", lambda c: c.codec.device_ids == (1,)),
     ("stages[1].default_sampling_params.temperature", 0, lambda c: True),
 ]
 
@@ -199,9 +199,9 @@ REFUSED = [
     ("stages[0].async_scheduling", True, "must be false"),
     ("stages[0].max_model_len", 0, "at least 1"),
     ("stages[0].max_num_batched_tokens", 2047, "max_model_len (2048)"),
-    ("stages[0].devices", "0,1", "one replica"),
+    ("stages[0].devices", "0,", "device ids"),
     ("stages[0].devices", 0, "must be a string"),
-    ("stages[0].devices", "cuda:0", "device id"),
+    ("stages[0].devices", "cuda:0", "device ids"),
     ("stages[0].output_connectors.to_stage_1", "another", "connector_of_shared_memory"),
     ("stages[0].default_sampling_params.temperature", 0.0, "above 0"),
     ("stages[0].default_sampling_params.top_k", -1, "at least 1"),
@@ -219,7 +219,7 @@ REFUSED = [
     ("stages[1].async_scheduling", True, "must be false"),
     ("stages[1].max_model_len", 49, "at least 50"),
     ("stages[1].max_num_batched_tokens", 1, "max_model_len (2048)"),
-    ("stages[1].devices", "0, 1", "one replica"),
+    ("stages[1].devices", "-1", "device ids"),
     ("stages[1].input_connectors.from_stage_0", "another", "connector_of_shared_memory"),
     ("stages[1].default_sampling_params.temperature", 0.7, "does not sample"),
     ("stages[1].default_sampling_params.top_p", 0.9, "does not sample"),
@@ -282,6 +282,19 @@ def test_a_mapping_that_is_none_is_named(tmp_path, path, value):
 @pytest.mark.parametrize("stages", [{}, [], [{}], [{}, {}, {}]])
 def test_there_are_two_stages(tmp_path, stages):
     assert refused(changed(tmp_path, ("stages", stages))).key == "stages"
+
+
+def test_several_devices_are_replicas_and_one_serves_them_all(tmp_path):
+    both = changed(tmp_path, ("stages[0].devices", "2, 0"), ("stages[1].devices", "1,1"))
+    config = load_deploy_config(both)
+    assert (config.ar.device_ids, config.codec.device_ids, config.replicas) == ((2, 0), (1, 1), 2)
+    config = load_deploy_config(changed(tmp_path, ("stages[1].devices", "0,1,2")))
+    assert (config.ar.device_ids, config.codec.device_ids, config.replicas) == ((0, 0, 0), (0, 1, 2), 3)
+
+
+def test_stages_of_unequally_many_devices_are_refused(tmp_path):
+    error = refused(changed(tmp_path, ("stages[0].devices", "0,1,2"), ("stages[1].devices", "0,1")))
+    assert error.key == "stages[1].devices" and "must be 3 device ids" in error.reason and "got 2" in error.reason
 
 
 def test_two_connectors_are_refused(tmp_path):

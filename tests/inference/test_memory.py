@@ -33,7 +33,7 @@ def test_the_machine_has_memory():
 
 def test_an_accelerator_that_is_not_there_is_refused():
     stage = load_deploy_config(DATA / "seed_deploy.yaml").ar
-    assert stage_device("cpu", stage) == "cpu"
-    if stage_device("auto", stage) == "cpu":
+    assert stage_device("cpu", stage, 0) == "cpu"
+    if stage_device("auto", stage, 0) == "cpu":
         with pytest.raises(ValueError, match="there is no CUDA device 0, 0 are visible"):
-            stage_device("cuda", stage)
+            stage_device("cuda", stage, 0)
