@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aiohttp import WSMessage, WSMsgType
-from aiohttp.web import WebSocketResponse
 
 from gateway.admission import Share
+from gateway.client_socket import ClientSocket, is_too_big
 from gateway.errors import TooManyContexts, client_error
 from gateway.outbox import Outbox, Playback
 from gateway.pipeline import ContextPipeline, Surroundings
@@ -26,6 +26,7 @@ from protocol.session import Closing, ServerSession
 log = logging.getLogger(__name__)
 
 _DRAWN_SEED_BITS = 32  # exact in every JSON reader
+_HEARD_OUT_S = 0.5  # for the rest of a message that is too big: closed on it, the other side may not get to read why
 
 
 class ConnectionOver(Exception):
@@ -50,7 +51,7 @@ class Connection:
 
     def __init__(
         self,
-        socket: WebSocketResponse,
+        socket: ClientSocket,
         transport: asyncio.Transport,
         session: ServerSession,
         service: Service,
@@ -70,6 +71,7 @@ class Connection:
         self._controls: deque[tuple[bytes, WSMsgType]] = deque()  # pings and pongs of the socket
         self._heard_at = self._clock()
         self._pinged_at: float | None = None
+        self._is_deaf = False  # what comes is not read any more
         self._is_over = False
 
     async def run(self) -> None:
@@ -122,8 +124,11 @@ class Connection:
         while True:
             message = await self._socket.receive()
             self._heard_at, self._pinged_at = self._clock(), None
-            self._act(self._events(message))
+            self._is_deaf = is_too_big(message)
+            self._act(self._session.receive_too_big() if self._is_deaf else self._events(message))
             self._wake.set()
+            if self._is_deaf:
+                return
             if self._session.waiting_frames > self._settings.waiting_frames:
                 self._drained.clear()
                 await self._drained.wait()
@@ -317,6 +322,8 @@ class Connection:
         log.info("connection over connection=%s why=%s", self._name, over)
         closing = self._session.closing or Closing(CloseCode.INTERNAL, "")
         if not over.abort:
+            if self._is_deaf:
+                await asyncio.sleep(_HEARD_OUT_S)
             try:
                 async with asyncio.timeout(self._settings.close_s):
                     await self._socket.close(code=closing.code, message=closing.reason.encode())

@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 
 from gateway.admission import Share
+from gateway.client_socket import ClientSocket
 from gateway.connection import Connection
 from gateway.keys import offered_key
 from gateway.origin import OriginPolicy
@@ -55,7 +56,7 @@ class StreamEndpoint:
         if response is not None:
             return response
         name, settings = secrets.token_hex(8), self._service.settings
-        websocket = web.WebSocketResponse(
+        websocket = ClientSocket(
             protocols=(SUBPROTOCOL,),
             compress=False,
             autoping=False,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 
+from aiohttp import web
+
 from gateway.keys import SERVER_VARIABLE
 from gateway.origin import is_loopback
+
+_TLS_GOODBYE_S = 2.0  # for the other side to confirm the end of TLS before its socket is closed
 
 
 class ListenError(Exception):
@@ -20,6 +25,17 @@ def check_address(host: str, has_keys: bool, allow_anonymous: bool) -> None:
             f"{host or 'every address'} can be reached from other machines, and there are no API keys:"
             f" give --api-keys-file or {SERVER_VARIABLE}, or let everyone in by --allow-anonymous"
         )
+
+
+async def listen(
+    server: web.Server, host: str, port: int, tls: ssl.SSLContext | None, handshake_s: float
+) -> asyncio.Server:
+    """Let the HTTP server take connections; a TLS handshake may take `handshake_s` seconds.  Raises OSError.
+
+    The library's own sites cannot be told the latter: they leave it a minute.
+    """
+    times = {"ssl_handshake_timeout": handshake_s, "ssl_shutdown_timeout": _TLS_GOODBYE_S} if tls else {}
+    return await asyncio.get_running_loop().create_server(server, host, port, ssl=tls, **times)
 
 
 def tls_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:

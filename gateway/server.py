@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from http import HTTPStatus
 
@@ -21,7 +22,7 @@ from gateway.engine import Engine
 from gateway.engine_stream import EngineError
 from gateway.handshake import HandshakeGuard
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
-from gateway.listening import ListenError, check_address, tls_context
+from gateway.listening import ListenError, check_address, listen, tls_context
 from gateway.metrics import ServerMetrics
 from gateway.metrics_page import add_metrics, counts_refusals
 from gateway.options import ServeOptions
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 _FAILED_TO_START = 1
 _ENDED_BY_SIGNAL = 128  # plus its number, as shells have it
 _LAST_REQUESTS_S = 1.0  # for answers that are being sent when all WebSockets are closed
+_KEEP_ALIVE_S = 30.0  # between two requests on one connection
 _ENDPOINT = web.AppKey("endpoint", StreamEndpoint)
 _GUARD = web.AppKey("guard", HandshakeGuard)
 
@@ -107,17 +109,19 @@ async def _serve(options: ServeOptions) -> int:
         allowed_hosts=options.allowed_hosts,
     )
     app = make_app(engine, settings)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_LAST_REQUESTS_S)
+    times = {"shutdown_timeout": _LAST_REQUESTS_S, "keepalive_timeout": _KEEP_ALIVE_S}
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, **times)
     await runner.setup()
     watching = asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections), name="handshake guard")
     try:
-        await web.TCPSite(runner, options.host, options.port, ssl_context=tls).start()
-        address = f"{'https' if tls else 'http'}://{_shown(options.host)}:{runner.addresses[0][1]}"
-        log.info("listening at %s, the model is being loaded", address)
-        await _run_engine(engine, address, stop)
+        handshake_s = options.limits.handshake_s
+        with closing(await listen(runner.server, options.host, options.port, tls, handshake_s)) as listener:
+            address = f"{'https' if tls else 'http'}://{_shown(options.host)}:{listener.sockets[0].getsockname()[1]}"
+            log.info("listening at %s, the model is being loaded", address)
+            await _run_engine(engine, address, stop)
+            await wind_down(app, options.shutdown_grace_s)
     finally:
         watching.cancel()
-        await wind_down(app, options.shutdown_grace_s)
         await shut_down(app)
         await runner.cleanup()
         await engine.close()

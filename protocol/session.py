@@ -110,6 +110,11 @@ class ServerSession:
         message = "binary messages are not accepted: control is JSON text"
         return self.fail_session(ErrorCode.PROTOCOL_ERROR, CloseCode.BINARY_INPUT, message)
 
+    def receive_too_big(self) -> list[Event]:
+        """A message that is larger than every limit, and was not even taken in."""
+        message = f"a message exceeds the limit of {self._limits.config_message_bytes} bytes"
+        return self.fail_session(ErrorCode.MESSAGE_TOO_BIG, CloseCode.TOO_BIG, message)
+
     def tick(self, now: float) -> list[Event]:
         """Apply the idle clocks: of the contexts, and of the connection while none is open."""
         if self.closing:

@@ -123,12 +123,20 @@ async def test_text_that_is_not_utf8_closes_the_socket(gateway):
         assert closed.value.rcvd.code == 1007
 
 
-async def test_a_message_beyond_all_limits_closes_the_socket(gateway):
+@pytest.mark.parametrize("fragments", [1, 9])
+async def test_a_message_beyond_all_limits_closes_the_socket(gateway, fragments):
+    """Not even taken in: the error comes while the client is still sending."""
     async with await gateway.client() as client:
+        await client.say("input.text", text="Hello", context_id="a")
+        message = "x" * 9_000_000
+        sending = asyncio.create_task(client.socket.send(message if fragments == 1 else [message[:1_000_000]] * 9))
+        error = await client.until("error", code="message_too_big")
+        assert error["fatal"] is True and "8388608" in error["message"]
+        assert client.contexts["a"].types == ["input.cancelled"]
         with pytest.raises(ConnectionClosed) as closed:
-            await client.socket.send("x" * 9_000_000)
             await client.receive()
         assert closed.value.rcvd.code == 1009
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 async def test_halves_of_a_character_meet(gateway):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shutil
 import signal
@@ -22,7 +23,7 @@ from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
 from websockets.exceptions import InvalidStatus
 
-from gateway.listening import ListenError, tls_context
+from gateway.listening import ListenError, listen, tls_context
 from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 from protocol.limits import Limits
@@ -53,10 +54,11 @@ async def secure_gateway(
     """A gateway behind TLS; yields its port."""
     runner = web.AppRunner(make_app(engine, settings or Settings()), access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls_context(*files)).start()
+    listener = await listen(runner.server, "127.0.0.1", 0, tls_context(*files), handshake_s=5)
     try:
-        yield runner.addresses[0][1]
+        yield listener.sockets[0].getsockname()[1]
     finally:
+        listener.close()
         await shut_down(runner.app)
         await runner.cleanup()
 
@@ -141,6 +143,39 @@ async def test_a_reader_that_has_stopped_is_cut_off_behind_tls_too(files):
         await client.speak("A sentence that nobody takes off the wire. " * 100)
         await engine.until(lambda: engine.submitted and not engine.live and engine.cancelled)
         client.socket.transport.abort()
+
+
+async def test_who_dawdles_with_the_handshake_is_cut_off(files, tmp_path: Path):
+    """Before TLS, within it, and in the request's headers."""
+    arguments = ("--port", "0", "--limit", "handshake_s=0.5", "--model", write_checkpoint(tmp_path))
+    tls = ("--tls-cert", files[0], "--tls-key", files[1])
+    command = map(str, (sys.executable, "-m", "gateway.cli", "serve", *arguments, *tls))
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    try:
+        async with asyncio.timeout(30):
+            match = None
+            while match is None:
+                match = re.search(rb"listening at https://127\.0\.0\.1:(\d+)", await process.stderr.readline())
+        port, trusting = int(match[1]), ssl.create_default_context(cafile=files[0])
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        slow[1][1].write(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a client's hello
+        slow.append(await asyncio.open_connection("127.0.0.1", port, ssl=trusting))
+        slow[2][1].write(b"GET /healthz HTTP/1.1\r\nHost:")
+        async with asyncio.timeout(5):
+            for reader, writer in slow:
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+                writer.close()
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+            writer.close()
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(15):
+            _, errors = await process.communicate()
+        assert process.returncode == 0 and b"Traceback" not in errors
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_serve_with_a_certificate_and_keys(files, tmp_path: Path, monkeypatch):

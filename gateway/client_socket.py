@@ -1,0 +1,22 @@
+"""The library's WebSocket, but for one thing: what is too big to be read is for its owner to answer."""
+
+from __future__ import annotations
+
+from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType
+from aiohttp.web import WebSocketResponse
+
+
+class ClientSocket(WebSocketResponse):
+    """The library closes with 1009 while it receives such a message, before the owner could say why."""
+
+    async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
+        """As the library's.  Its own close of that kind is the one without a reason, and is left out."""
+        if code == WSCloseCode.MESSAGE_TOO_BIG and not message:
+            return False
+        return await super().close(code=code, message=message, drain=drain)
+
+
+def is_too_big(message: WSMessage) -> bool:
+    """What `receive` returned stands for a message that was too big to be read; no other will follow it."""
+    error = message.data if message.type is WSMsgType.ERROR else None
+    return isinstance(error, WebSocketError) and error.code == WSCloseCode.MESSAGE_TOO_BIG
