@@ -141,7 +141,7 @@ async def test_a_cancel_ends_it_and_the_next_context_is_a_file_of_its_own(run_ga
         await client.speak("Another.", context_id="b")
         stopped, other = await client.whole("a"), await client.whole("b")
     assert stopped.types[-1] == "input.cancelled" and "audio.done" not in stopped.types
-    assert 0 < stopped.end["samples_sent"]
+    assert stopped.end["samples_sent"] > 0
     assert stopped.end["text_spoken"] + stopped.end["text_remaining"] == TEXT
     assert len(decode(stopped.audio)[0]) > 0
     done = other.all("audio.done")[0]
@@ -161,22 +161,20 @@ async def test_without_audio_nothing_is_sent(run_gateway, name, text):
 
 @formats
 async def test_a_failure_comes_after_what_was_made(run_gateway, name):
-    engine = ScriptedEngine(fail={"Bad one here.": (2, "engine_failed")})
+    text = "This text is the bad one."  # 50 frames, of which 29 come
+    engine = ScriptedEngine(fail={text: (2, "engine_failed")})
     async with run_gateway(engine) as gateway, await gateway.client() as client:
         await client.say("session.config", response_format=name)
-        await client.speak("Bad one here.")
+        await client.speak(text)
         heard = await client.whole("_0")
     assert heard.types[-3:] == ["audio", "audio.done", "error"]
-    assert (
-        heard.all("audio.done")[0]["samples"]
-        == floor(29 * FRAME_SAMPLES * heard.all("audio.start")[0]["sample_rate"] / 44100)
-        or name == "opus"
-    )
+    made = 29 * FRAME_SAMPLES / 44100 * heard.all("audio.start")[0]["sample_rate"]
+    assert 0 <= made - heard.all("audio.done")[0]["samples"] < 2000  # a resampler keeps the rest
     assert len(decode(heard.audio)[0]) > 0
 
 
 async def test_small_chunks_that_fill_no_frame_are_counted(gateway):
-    """One frame of codes at 8 kHz is 371 samples, one of MP3 576: some chunks bring nothing, and no message is empty."""
+    """A frame of codes at 8 kHz is 371 samples, one of MP3 576: some chunks bring nothing, and no message is empty."""
     async with await gateway.client() as client:
         config = {"initial_codec_chunk_frames": 1, "codec_chunk_frames": 1}
         await client.say("session.config", response_format="mp3", sample_rate=8000, **config)
@@ -189,7 +187,7 @@ async def test_small_chunks_that_fill_no_frame_are_counted(gateway):
 
 
 @formats
-async def test_a_listener_who_takes_nothing_stops_synthesis(run_gateway, name):
+async def test_synthesis_pauses_at_the_budget(run_gateway, name):
     """The budget counts seconds of audio, not bytes."""
     engine = ScriptedEngine()
     settings = Settings(limits=Limits(unsent_audio_s=3))
@@ -214,15 +212,15 @@ async def test_the_client_gives_the_bytes(gateway, name):
     assert starts == [0, *np.cumsum([length(request.text, rate) for request in gateway.engine.submitted])[:-1]]
     with pytest.raises(TypeError, match=name):
         _ = chunks[0].array
-    assert 0 < sum(chunk.seconds for chunk in chunks)
+    assert sum(chunk.seconds for chunk in chunks) > 0
     check_hearing(context, rate)
 
 
 def check_hearing(context: SpeechContext, rate: int) -> None:
     """What is heard of a context that has ended is known within its segments, too."""
     assert context.heard() == (TEXT, "")
-    first, second = TEXT[:23], TEXT[23:]
-    at = length(first.strip(), rate) / rate * 1000
+    first, second = TEXT[:22], TEXT[22:]
+    at = length(first, rate) / rate * 1000
     assert context.heard(at + 1) == (first, second)
     assert context.heard(at * 0.5)[0] == "The first "
 
