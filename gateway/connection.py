@@ -172,6 +172,7 @@ class Connection:
             put=lambda item: self._outbox.put(number, item),
             text_taken=lambda characters: self._session.text_taken(number, characters),
             dry_at=lambda: self._dry_at(number),
+            repetition_penalty=self._service.settings.sampling.repetition_penalty,
         )
         seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed
         pipeline = ContextPipeline(config, self._language(config), seed, around)

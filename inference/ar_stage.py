@@ -30,8 +30,9 @@ from inference.records import (
     StreamResumed,
 )
 from inference.report import ARCounts
-from inference.runner import ARRunner, PrefixKV, Sequence
+from inference.runner import ARRunner, PrefixKV
 from inference.scheduler import Scheduler
+from inference.stepper import Landing, Stepper
 
 log = logging.getLogger("audio8.stage0")
 
@@ -67,7 +68,7 @@ class ARStage:
         self._prompts: PromptBuilder = checkpoint.prompt_builder()
         self._voices: dict[str, Voice] = checkpoint.voices()
         self._runner = _runner(checkpoint, deploy, device)
-        self._free = list(range(self._runner.slots))
+        self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
         self._prefixes: dict[str, PrefixKV] = {}
@@ -82,7 +83,7 @@ class ARStage:
         while True:
             self._report()
             self._heart.beat()
-            if self._unsent or self._scheduler.idle():
+            if self._unsent or (self._scheduler.idle() and not self._steps.flying):
                 self._channel.wait(self._deploy.connector.get_sleep_s if self._unsent else _IDLE_S)
             for message in self._channel.receive():
                 self._handle(message)
@@ -93,16 +94,13 @@ class ARStage:
     def step(self) -> None:
         """Admit at most one stream, make one frame for those whose turn it is, hand over the chunks that are due."""
         now = time.monotonic()
-        newcomer = self._scheduler.admit(now, self._prefill_time.value)
+        newcomer = self._scheduler.admit(now, self._prefill_time.value) if self._steps.has_free else None
         if newcomer is not None:
             self._start(newcomer)
         self._counts.look(time.monotonic(), self._scheduler.running, self._scheduler.waiting)
         batch = self._scheduler.batch(time.monotonic(), self._guard_s())
-        if not batch:
-            return
-        for stream, end in self._run(batch):
-            self._advance(stream, end, time.monotonic())
-        self._tell_held_back(time.monotonic())
+        if landing := self._run(batch):
+            self._land(landing, time.monotonic())
 
     def _handle(self, message: object) -> None:
         match message:
@@ -125,7 +123,7 @@ class ARStage:
             1 / config.frame_rate,
             request.dry_at,
         )
-        stream = Stream(request, chunker, time.monotonic(), 1 / config.frame_rate)
+        stream = Stream(request, chunker, time.monotonic(), 1 / config.frame_rate, config.num_codebooks)
         self._streams[request.stream_id] = stream
         self._scheduler.add(stream)
 
@@ -133,7 +131,7 @@ class ARStage:
         """Prefill into a free slot."""
         request, begin = stream.request, time.monotonic()
         self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
-        slot = stream.slot = self._free.pop()
+        slot = stream.slot = self._steps.take()
         stream.ran_at, stream.opened = begin, True
         self._unsent.append(StreamOpened(request.stream_id, request.dry_at))
         try:
@@ -164,37 +162,46 @@ class ARStage:
             self._runner.prefill(slot, columns, 0)
         return columns.shape[1]
 
-    def _run(self, batch: list[Stream]) -> list[tuple[Stream, bool]]:
-        """One step -> the streams that have run, each with whether it has found its end; none if the step failed."""
+    def _run(self, batch: list[Stream]) -> Landing | None:
+        """Launch a step and read one: the same, or the one before."""
         self._heart.beat(self._step_time.value)
         begin = time.monotonic()
-        try:
-            ended = self._runner.step([stream.sequence for stream in batch])
-        except Exception as error:
-            log.exception("a step failed; its %d streams end", len(batch))
-            for stream in batch:
-                self._fail(stream, f"the model failed: {error}")
-            return []
-        self._step_time.add(time.monotonic() - begin)
-        self._counts.stepped(time.monotonic() - begin, ended)
-        return list(zip(batch, ended, strict=True))
+        landing = self._steps.step(batch)
+        if landing is not None and landing.error is None:
+            seconds = time.monotonic() - begin
+            self._step_time.add(seconds)
+            self._counts.stepped(seconds, landing.ended)
+        return landing
 
-    def _advance(self, stream: Stream, end: bool, now: float) -> None:
-        """A stream has run: send what is due, end it if it is over."""
+    def _land(self, landing: Landing, now: float) -> None:
+        """Streams have run; those that have ended meanwhile are left out."""
+        alive = [stream for stream in landing.streams if stream.request.stream_id in self._streams]
+        if landing.error is not None:
+            log.error("a step failed; its %d streams end", len(alive), exc_info=landing.error)
+            for stream in alive:
+                self._fail(stream, f"the model failed: {landing.error}")
+            return
+        for stream, frame, end in zip(landing.streams, landing.frames, landing.ended, strict=True):
+            if stream in alive:
+                self._advance(stream, None if end else frame, now)
+        self._tell_held_back(now)
+
+    def _advance(self, stream: Stream, frame: np.ndarray | None, now: float) -> None:
+        """A stream has run: send what is due, end it if it is over.  `frame`: None if it found its end."""
         stream.ran_at = now
-        if stream.paused:
+        if stream.paused and stream.credit:
             stream.paused = False
             self._unsent.append(StreamResumed(stream.request.stream_id))
-        full = not end and not self._room(stream.sequence)
-        self._send_due(stream, end or full, now)
-        if end or full:
-            codes = stream.codes(0, len(stream.sequence.frames))
+        sequence = stream.sequence
+        if frame is not None:
+            sequence.frames.append(frame)
+        full = frame is not None and sequence.step == len(sequence.frames) and not self._runner.room(sequence)
+        self._send_due(stream, frame is None or full, now)
+        if frame is None or full:
+            codes = stream.codes(0, len(sequence.frames))
             reason = "max_length" if full else "done"
             self._end(stream, None)
             self._channel.send(Finished(stream.request.stream_id, reason, codes))
-
-    def _room(self, sequence: Sequence) -> bool:
-        return len(sequence.frames) < sequence.sampling.max_new_tokens and self._runner.room(sequence)
 
     def _send_due(self, stream: Stream, ended: bool, now: float) -> None:
         pace = self._pace()
@@ -240,7 +247,7 @@ class ARStage:
         del self._streams[stream.request.stream_id]
         self._scheduler.remove(stream)
         if stream.slot is not None:
-            self._free.append(stream.slot)
+            self._steps.release(stream.slot)
         if record is not None and stream.opened:
             self._unsent.append(record)
         if not self._streams:
@@ -248,8 +255,8 @@ class ARStage:
 
     def _check_integrity(self) -> None:
         """With no stream left, nothing is held."""
-        if len(self._free) != self._runner.slots or self._scheduler.running or self._scheduler.waiting:
-            raise RuntimeError(f"idle, but only {len(self._free)} of {self._runner.slots} KV slots are free")
+        if self._steps.unused != self._runner.slots or self._scheduler.running or self._scheduler.waiting:
+            raise RuntimeError(f"idle, but only {self._steps.unused} of {self._runner.slots} KV slots are free")
 
     def _report(self) -> None:
         """Tell the gateway what was done, if it is time."""
@@ -263,7 +270,7 @@ class ARStage:
 
     def _warm_up(self) -> None:
         """Speak a little, so that the first user does not pay for first calls; keep the voices' prefixes."""
-        slot = self._free[-1]
+        slot = self._steps.take()
         voices = list(self._voices.items()) if self._deploy.ar.enable_prefix_caching else []
         for name, voice in voices:
             columns = self._prompts.prefix(voice.reference)
@@ -278,6 +285,7 @@ class ARStage:
             begin = time.monotonic()
             self._runner.step([sequence])
         self._step_time.add(time.monotonic() - begin)
+        self._steps.release(slot)
 
 
 def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunner:

@@ -8,7 +8,7 @@ import numpy as np
 
 from inference.chunking import Chunker
 from inference.messages import Submit
-from inference.runner import Sequence
+from inference.sequence import Sequence
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +20,7 @@ class Stream:
     chunker: Chunker
     arrived: float
     frame_s: float
+    books: int
     credit: bool = True
     opened: bool = False  # stage 1 knows of it
     paused: bool = False
@@ -40,4 +41,4 @@ class Stream:
     def codes(self, first: int, end: int) -> np.ndarray:
         """Frames first … end - 1 as uint16 [Q, end - first]."""
         frames = self.sequence.frames[first:end]
-        return np.stack(frames, axis=1) if frames else np.zeros((len(self.sequence.column) - 1, 0), dtype=np.uint16)
+        return np.stack(frames, axis=1) if frames else np.zeros((self.books, 0), dtype=np.uint16)

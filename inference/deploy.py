@@ -16,11 +16,11 @@ PUBLISHED_DECODE = "windowed"
 PUBLISHED_MATMUL_PRECISION = "highest"
 PUBLISHED_PLACEMENT = "processes"
 
+MOST_REPETITION_PENALTY = 2.0  # the field's upper bound; the logits are all but turned over by then
 MOST_CHUNK_FRAMES = 25  # the wire protocol's upper bound of a chunk
 
 _NO_REMOTE_CODE = "no code from a checkpoint is ever run"
-_NO_ASYNC_SCHEDULING = "a step is launched after the result of the one before has been read"
-_NO_PENALTY = "the model avoids repetition by resampling (RAS), a penalty is not part of it"
+_NO_ASYNC_CODEC = "a decode does not depend on another one's result, so there is nothing to launch ahead of"
 _NOT_SAMPLED = "the codec does not sample, only the published value is taken"
 _CODEC_SAMPLING = {
     "temperature": 0.0, "top_p": 1.0, "top_k": -1, "max_tokens": 65536, "seed": 42, "repetition_penalty": 1.0
@@ -76,9 +76,11 @@ class StageConfig:
 
 @dataclass(frozen=True, slots=True)
 class ArConfig(StageConfig):
-    """Stage 0.  `max_num_streams`: streams that may hold a KV slot, of which `max_num_seqs` run in a step."""
+    """Stage 0.  `max_num_streams`: streams that may hold a KV slot, of which `max_num_seqs` run in a step.
+    `async_scheduling`: a step is launched before the one before it is read."""
 
     max_num_streams: int
+    async_scheduling: bool
     enable_prefix_caching: bool
     sampling: Sampling
 
@@ -178,6 +180,7 @@ def _ar_stage(stage: Section, connector: str, device_ids: tuple[int, ...]) -> Ar
     config = ArConfig(
         **common,
         max_num_streams=stage.integer("max_num_streams", width, default=width),
+        async_scheduling=stage.flag("async_scheduling"),
         enable_prefix_caching=stage.flag("enable_prefix_caching"),
         sampling=_sampling(stage.section("default_sampling_params"), common["max_model_len"]),
     )
@@ -189,6 +192,7 @@ def _codec_stage(stage: Section, connector: str, device_ids: tuple[int, ...]) ->
     common = _common(stage, 1, device_ids)
     _one_link(stage, "input_connectors", "from_stage_0", connector)
     stage.only("enable_prefix_caching", False, "the codec has no prompt whose prefix could be kept")
+    stage.only("async_scheduling", False, _NO_ASYNC_CODEC)
     _codec_sampling(stage.section("default_sampling_params"))
     stage.finish()
     return CodecConfig(**common)
@@ -198,7 +202,6 @@ def _common(stage: Section, stage_id: int, device_ids: tuple[int, ...]) -> dict[
     """The fields of StageConfig."""
     stage.only("stage_id", stage_id, "the stages are listed in order, stage 0 (slow AR) and stage 1 (codec)")
     stage.only("trust_remote_code", False, _NO_REMOTE_CODE)
-    stage.only("async_scheduling", False, _NO_ASYNC_SCHEDULING)
     positions = stage.integer("max_model_len", 1)
     batched = stage.integer("max_num_batched_tokens", 1)
     if batched < positions:
@@ -241,13 +244,13 @@ def _one_link(stage: Section, key: str, link: str, connector: str) -> None:
 
 
 def _sampling(params: Section, max_model_len: int) -> Sampling:
-    params.only("repetition_penalty", 1.0, _NO_PENALTY)
     sampling = Sampling(
         temperature=params.number("temperature", above=0),
         top_k=params.integer("top_k", 1),
         top_p=params.number("top_p", above=0, most=1),
         seed=params.integer("seed", 0, 2**63 - 1),
         max_new_tokens=params.integer("max_tokens", 1, max_model_len),
+        repetition_penalty=params.number("repetition_penalty", above=0, most=MOST_REPETITION_PENALTY),
     )
     params.finish()
     return sampling

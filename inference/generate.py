@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inference.messages import Sampling
-from inference.runner import ARRunner, Sequence
+from inference.runner import ARRunner
 
 
 def generate(
@@ -23,15 +23,9 @@ def generate(
         runner.sequence(slot, packed, 0, sampling, index)
         for slot, (packed, sampling, index) in enumerate(zip(prompts, samplings, indices, strict=True))
     ]
-    running = [sequence for sequence in sequences if _room(sequence, runner)]
+    running = [sequence for sequence in sequences if runner.room(sequence)]
     while running:
         ended = runner.step(running)
-        running = [
-            sequence for sequence, end in zip(running, ended, strict=True) if not end and _room(sequence, runner)
-        ]
+        running = [sequence for sequence, end in zip(running, ended, strict=True) if not end and runner.room(sequence)]
     empty = np.zeros((runner.books, 0), dtype=np.uint16)
     return [np.stack(sequence.frames, axis=1) if sequence.frames else empty for sequence in sequences]
-
-
-def _room(sequence: Sequence, runner: ARRunner) -> bool:
-    return len(sequence.frames) < sequence.sampling.max_new_tokens and runner.room(sequence)

@@ -13,13 +13,18 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters of one stream (`model.md`, *Sampling*)."""
+    """Sampling parameters of one stream.
+
+    `repetition_penalty`: the logit of a semantic code that the stream has already said is divided by it if positive,
+    multiplied if negative; 1.0 changes nothing.
+    """
 
     temperature: float = 0.7
     top_k: int = 50
     top_p: float = 0.9
     seed: int = 42
     max_new_tokens: int = 1024
+    repetition_penalty: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

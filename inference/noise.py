@@ -6,7 +6,7 @@ import numpy as np
 
 
 class FrameNoise:
-    """Exponential noise for the draws of one frame.
+    """Uniform noise in (0, 1] for the draws of one frame.
 
     One Philox stream (Salmon et al. 2011) is keyed by (seed, segment_index); its 256-bit counter starts at the step, so
     that a frame's numbers depend on nothing that was drawn before.  They are laid out as draw *normal*, draw *high*,
@@ -19,10 +19,9 @@ class FrameNoise:
         self.size = 2 * semantic + self.fast_draws * codebook_size
 
     def draw(self, seed: int, segment_index: int, step: int) -> np.ndarray:
-        """Exponential variates float32 [size]: minus the logarithm of a uniform number."""
+        """float32 [size] in (0, 1]."""
         bits = np.random.Philox(key=np.array([seed, segment_index], dtype=np.uint64), counter=[0, 0, 0, step])
-        uniform = np.random.Generator(bits).random(self.size, dtype=np.float32)
-        return np.maximum(-np.log1p(-uniform), np.finfo(np.float32).tiny)  # its logarithm must be finite
+        return 1 - np.random.Generator(bits).random(self.size, dtype=np.float32)
 
     def split(self, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """[B, size] -> normal [B, semantic], high [B, semantic], fast [B, fast_draws, codebook_size]."""

@@ -7,7 +7,7 @@ width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,21 +17,9 @@ from torch import Tensor
 from inference.dual_ar import DualAR
 from inference.messages import Sampling
 from inference.noise import FrameNoise
-from inference.sampling import SamplingRows, sample, sample_semantic
-
-
-@dataclass(slots=True, eq=False)
-class Sequence:
-    """One resident sequence.  `column` [Q + 1] is the input of its next step, at position `length` of its slot."""
-
-    slot: int
-    length: int
-    column: np.ndarray
-    sampling: Sampling
-    segment_index: int
-    window: np.ndarray
-    step: int = 0
-    frames: list[np.ndarray] = field(default_factory=list)
+from inference.sampling import FEW, SamplingRows, penalise, sample, sample_semantic
+from inference.sequence import Sequence, StepResult
+from inference.slots import SlotState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +47,8 @@ class ARRunner:
         draw: Callable[[Sequence], np.ndarray] | None = None,
     ):
         """`max_len`: positions of a slot, the checkpoint's max_seq_len by default.  `ignore_eos`: the end token
-        is never chosen, for measuring with random weights.  `draw`: the exponential noise of a sequence's next frame;
-        by default a function of seed, segment and step."""
+        is never chosen, for measuring with random weights.  `draw`: the uniform noise of a sequence's next frame, by
+        default a function of seed, segment and step."""
         config = model.config
         self.model, self.width, self.slots = model, width, slots
         self.max_len, self.books = max_len or config.max_seq_len, config.num_codebooks
@@ -71,15 +59,17 @@ class ARRunner:
         self.keys, self.values = (torch.zeros(shape, dtype=dtype, device=self.device) for _ in range(2))
         fast = (config.n_fast_layer, width, config.fast_n_local_heads, self.books, config.fast_head_dim)
         self._fast_keys, self._fast_values = (torch.zeros(fast, dtype=dtype, device=self.device) for _ in range(2))
-        self._sampling: dict[tuple, tuple[SamplingRows, SamplingRows]] = {}
+        self.state = SlotState(config, slots, self.device)
+        self._noise = np.ones((width, self.noise.size), dtype=np.float32)  # of a step; rows without a sequence keep it
 
     def sequence(self, slot: int, packed: np.ndarray, length: int, sampling: Sampling, segment_index: int) -> Sequence:
         """Prefill what of `packed` [Q + 1, P] the slot does not hold yet (`length` positions), all but the last column,
         which is the first step's input."""
         self.check_length(packed)
         self.prefill(slot, packed[:, length:-1], length)
-        window = np.full(self.model.config.ras_window_size, -1, dtype=np.int64)
-        return Sequence(slot, packed.shape[1] - 1, packed[:, -1], sampling, segment_index, window)
+        last = packed.shape[1] - 1
+        self.state.open(slot, packed[:, last], last, sampling)
+        return Sequence(slot, last, sampling, segment_index)
 
     def check_length(self, packed: np.ndarray) -> None:
         """Raises ValueError if no frame would fit behind the prompt `packed` [Q + 1, P]."""
@@ -117,38 +107,41 @@ class ARRunner:
         self.keys[:, slot, :, :length], self.values[:, slot, :, :length] = prefix.keys, prefix.values
 
     def room(self, sequence: Sequence) -> bool:
-        """Whether another frame may follow: prompt and frames together fill at most the slot."""
-        return sequence.length + 1 < self.max_len
+        """Whether another step may be launched: prompt and frames together fill at most the slot, and the sequence has
+        asked for more frames."""
+        return sequence.step < sequence.sampling.max_new_tokens and sequence.length + 1 < self.max_len
 
-    @torch.inference_mode()
     def step(self, sequences: list[Sequence]) -> list[bool]:
-        """One frame for each of at most `width` sequences; True where the sequence found its end instead.
-
-        A frame goes to `Sequence.frames` as uint16 [Q].
-        """
-        hidden = self._slow(sequences)
-        semantic, fast_noise, rows = self._semantic(hidden, sequences)
-        end = self.model.config.codebook_size
-        codes = self._fast(hidden, semantic.clamp_max(end - 1), fast_noise, rows).cpu().numpy()
-        ended = [int(code) == end for code in semantic.tolist()[: len(sequences)]]
-        for sequence, frame, last in zip(sequences, codes, ended, strict=False):
-            sequence.length += 1
-            sequence.step += 1
-            if last:
-                continue
-            if sequence.step > 1:  # the published window starts after the first frame, which never enters it
-                sequence.window = np.append(sequence.window[1:], frame[0])
-            sequence.frames.append(frame.astype(np.uint16))
-            sequence.column = np.concatenate((frame[:1] + self.model.config.semantic_begin_id, frame))
+        """One frame for each of at most `width` sequences, put to its `frames`; True where it found its end instead."""
+        frames, ended = self.launch(sequences).read()
+        for sequence, frame, end in zip(sequences, frames, ended, strict=True):
+            if not end:
+                sequence.frames.append(frame)
         return ended
 
-    def _slow(self, sequences: list[Sequence]) -> Tensor:
+    @torch.inference_mode()
+    def launch(self, sequences: list[Sequence]) -> StepResult:
+        """Start one step of at most `width` sequences.  It needs no result of the step before on the host.
+
+        A sequence may be in it whose end is in a result that nobody has read: what it makes then has no meaning.
+        """
+        slots = [sequence.slot for sequence in sequences]
+        slots += [self.state.padding] * (self.width - len(slots))
+        rows = torch.tensor(slots, device=self.device)
+        hidden = self._slow(sequences, rows)
+        parameters = self._parameters(sequences, rows)
+        normal, high, fast = self._draws(sequences)
+        semantic = self._semantic(hidden, sequences, rows, parameters, normal, high)
+        end = self.model.config.codebook_size
+        codes = self._fast(hidden, semantic.clamp_max(end - 1), fast, parameters)
+        self.state.advance(rows, codes)
+        for sequence in sequences:
+            sequence.length += 1
+            sequence.step += 1
+        return StepResult(tuple(sequences), torch.cat((semantic[:, None], codes), dim=1), end)
+
+    def _slow(self, sequences: list[Sequence], rows: Tensor) -> Tensor:
         """-> hidden [B, C] before the final norm; rows without a sequence are padding."""
-        columns = torch.zeros(self.width, self.books + 1, dtype=torch.int64)
-        positions = torch.zeros(self.width, dtype=torch.int64)
-        for row, sequence in enumerate(sequences):
-            columns[row] = torch.from_numpy(sequence.column)
-            positions[row] = sequence.length
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             y = torch.zeros_like(q)
@@ -162,30 +155,48 @@ class ARRunner:
                 y[row] = seen.reshape(q.shape[1:])
             return y
 
-        embedded = self.model.embed(columns[:, :, None].to(self.device))
-        return self.model.slow(embedded, positions[:, None].to(self.device), attend)[:, 0]
+        embedded = self.model.embed(self.state.columns[rows][:, :, None])
+        return self.model.slow(embedded, self.state.lengths[rows][:, None], attend)[:, 0]
 
-    def _semantic(self, hidden: Tensor, sequences: list[Sequence]) -> tuple[Tensor, Tensor, SamplingRows]:
-        """-> semantic codes [B] (the end token is `codebook_size`), the fast draws' noise [B, Q − 1, S], parameters."""
-        rows, ras = self._rows([sequence.sampling for sequence in sequences])
-        noise = np.ones((self.width, self.noise.size), dtype=np.float32)
-        window = np.full((self.width, self.model.config.ras_window_size), -1, dtype=np.int64)
+    def _parameters(self, sequences: list[Sequence], rows: Tensor) -> SamplingRows:
+        """Sampling parameters of the rows.  Nearly always few candidates suffice; sorting all takes far longer."""
+        few = all(sequence.sampling.top_k <= FEW for sequence in sequences)
+        return self.state.parameters(rows, FEW if few else self.model.config.codebook_size + 1)
+
+    def _draws(self, sequences: list[Sequence]) -> tuple[Tensor, Tensor, Tensor]:
+        """Uniform noise: normal and high [B, S + 1], fast [B, Q − 1, S]."""
         for row, sequence in enumerate(sequences):
-            noise[row], window[row] = self._draw(sequence), sequence.window
-        normal, high, fast = (torch.from_numpy(part).to(self.device) for part in self.noise.split(noise))
+            self._noise[row] = self._draw(sequence)
+        normal, high, fast = (torch.from_numpy(part).to(self.device) for part in self.noise.split(self._noise))
+        return normal, high, fast
+
+    def _semantic(
+        self,
+        hidden: Tensor,
+        sequences: list[Sequence],
+        rows: Tensor,
+        parameters: SamplingRows,
+        normal: Tensor,
+        high: Tensor,
+    ) -> Tensor:
+        """hidden [B, C], noise [B, S + 1] -> semantic codes [B]; the end token is `codebook_size`."""
+        config = self.model.config
         logits = self.model.semantic_logits(self.model.norm(hidden))
         if self._ignore_eos:
             logits[:, -1] = -torch.inf
-        return sample_semantic(logits, rows, ras, normal, high, torch.from_numpy(window).to(self.device)), fast, rows
+        if any(sequence.sampling.repetition_penalty != 1.0 for sequence in sequences):
+            logits = penalise(logits, self.state.said[rows], parameters.penalty)
+        ras = parameters.with_ras(config.ras_temperature, config.ras_top_p)
+        return sample_semantic(logits, parameters, ras, normal, high, self.state.windows[rows])
 
-    def _fast(self, hidden: Tensor, semantic: Tensor, noise: Tensor, rows: SamplingRows) -> Tensor:
+    def _fast(self, hidden: Tensor, semantic: Tensor, noise: Tensor, parameters: SamplingRows) -> Tensor:
         """hidden [B, C], semantic codes [B] -> the frames' codes int64 [B, Q]."""
         codes = [semantic]
         x = torch.stack((self.model.fast_input(hidden), self.model.fast_embeddings(semantic)), dim=1)
         for book in range(1, self.books):
             first = 0 if book == 1 else book  # positions 0 and 1 are one pass: position 0's logits are not needed
             logits = self.model.fast(x, first, self._attend_fast(first))[:, -1]
-            codes.append(sample(logits, rows, noise[:, book - 1]))
+            codes.append(sample(logits, parameters, noise[:, book - 1]))
             x = self.model.fast_embeddings(codes[-1])[:, None]
         return torch.stack(codes, dim=1)
 
@@ -205,13 +216,3 @@ class ARRunner:
 
     def _drawn(self, sequence: Sequence) -> np.ndarray:
         return self.noise.draw(sequence.sampling.seed, sequence.segment_index, sequence.step)
-
-    def _rows(self, samplings: list[Sampling]) -> tuple[SamplingRows, SamplingRows]:
-        """Sampling parameters of the rows and those of their repetition-aware draw, kept for the next step."""
-        values = tuple((s.temperature, s.top_k, s.top_p) for s in samplings)
-        if values not in self._sampling:
-            padded = [*values, *[(1.0, 1, 1.0)] * (self.width - len(values))]
-            rows = SamplingRows.of(padded, self.device)
-            config = self.model.config
-            self._sampling = {values: (rows, rows.with_ras(config.ras_temperature, config.ras_top_p))}
-        return self._sampling[values]

@@ -1,86 +1,108 @@
-"""Sampling: filter, temperature, exponential race, repetition-aware resampling.
+"""Sampling: penalty, filter, temperature, exponential race, repetition-aware resampling.
 
 Shapes: B rows, V entries of a row of logits, N candidates kept for the race.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 MIN_TEMPERATURE = 1e-5
-_FEW = 64  # candidates sorted where every row's top_k is at most this
+FEW = 64  # candidates sorted where every row's top_k is at most this
+_TINY = torch.finfo(torch.float32).tiny  # the logarithm of the noise must be finite
+_NEVER = -1.0  # a limit below any sum of probabilities
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRows:
-    """One sampling parameter a row: temperature and top_p float32 [B], top_k int64 [B].
+    """Parameters of the rows of a step: temperature, penalty float32 [B, 1], top_k int64 [B, 1], limit float32 [B, N].
 
-    `widest`: entries to sort, None for all.  It takes two values only, so that a row's candidates do not depend on the
-    top_k of its neighbours more than they must.
+    An entry of some rank is removed if the cumulative probability up to and including it exceeds `limit` there: top_p
+    up to top_k, less than 0 behind it, and infinity at the first, which always stays.
     """
 
     temperature: Tensor
     top_k: Tensor
-    top_p: Tensor
-    widest: int | None
+    limit: Tensor
+    penalty: Tensor
 
     @classmethod
-    def of(cls, rows: list[tuple[float, int, float]], device: torch.device | str = "cpu") -> SamplingRows:
-        """From (temperature, top_k, top_p) of each row."""
-        temperature, top_k, top_p = zip(*rows, strict=True)
-        return cls(
-            torch.tensor(temperature, dtype=torch.float32, device=device).clamp_min(MIN_TEMPERATURE),
-            torch.tensor(top_k, dtype=torch.int64, device=device),
-            torch.tensor(top_p, dtype=torch.float32, device=device),
-            _FEW if max(top_k) <= _FEW else None,
-        )
+    def of(cls, numbers: Tensor, candidates: int) -> SamplingRows:
+        """From (temperature, top_k, top_p, repetition_penalty) of each row, float32 [B, 4]; `candidates`: N, the
+        entries that are sorted, at least the largest top_k."""
+        temperature, top_k, top_p, penalty = numbers.split(1, dim=1)
+        top_k = top_k.long()
+        return cls(temperature.clamp_min(MIN_TEMPERATURE), top_k, _limit(top_k, top_p, candidates), penalty)
 
     def with_ras(self, temperature: float, top_p: float) -> SamplingRows:
         """The same top_k with the temperature and top_p of repetition-aware resampling."""
-        return SamplingRows(
-            torch.full_like(self.temperature, temperature), self.top_k, torch.full_like(self.top_p, top_p), self.widest
-        )
+        limit = _limit(self.top_k, torch.full_like(self.temperature, top_p), self.limit.shape[1])
+        return replace(self, temperature=torch.full_like(self.temperature, temperature), limit=limit)
 
 
-def candidates(logits: Tensor, rows: SamplingRows) -> tuple[Tensor, Tensor]:
-    """logits [B, V] -> scores [B, N] after filter and temperature (-inf where removed) and their ids [B, N].
+def _limit(top_k: Tensor, top_p: Tensor, candidates: int) -> Tensor:
+    rank = torch.arange(candidates, device=top_k.device)
+    limit = torch.where(rank < top_k, top_p, _NEVER)
+    limit[:, 0] = torch.inf
+    return limit
 
-    The filter works on the raw logits and comes before the temperature: in the sorted row an entry is removed if the
-    cumulative probability up to and including it exceeds top_p or its rank reaches top_k; the first always stays.
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The N largest logits of each row, descending: their values, ids and cumulative probabilities, each [B, N]."""
+
+    values: Tensor
+    ids: Tensor
+    cumulative: Tensor
+
+
+def penalise(logits: Tensor, said: Tensor, penalty: Tensor) -> Tensor:
+    """logits [B, V]; those of `said` bool [B, V] are divided by penalty [B, 1] if positive, multiplied if not.
+
+    This is the penalty of CTRL (Keskar et al. 2019); 1.0 leaves every bit.
     """
+    return torch.where(said, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def rank(logits: Tensor, rows: SamplingRows) -> Ranked:
+    """The candidates of logits [B, V], unfiltered: as many as `rows` has limits, or V."""
     logits = logits.float()
-    values, ids = torch.topk(logits, min(rows.widest or logits.shape[-1], logits.shape[-1]), dim=-1)
-    cumulative = torch.exp(values - torch.logsumexp(logits, dim=-1, keepdim=True)).cumsum(dim=-1)
-    rank = torch.arange(values.shape[-1], device=logits.device)
-    removed = (cumulative > rows.top_p[:, None]) | (rank >= rows.top_k[:, None])
-    removed[:, 0] = False
-    return (values / rows.temperature[:, None]).masked_fill(removed, -torch.inf), ids
+    values, ids = torch.topk(logits, min(rows.limit.shape[1], logits.shape[1]), dim=-1)
+    return Ranked(values, ids, logits.softmax(dim=-1).gather(1, ids).cumsum(dim=-1))
 
 
-def race(scores: Tensor, ids: Tensor, noise: Tensor) -> Tensor:
-    """The winner of each row, int64 [B]: argmax(softmax(scores) / e), `noise` e ~ Exp(1) [B, V], in log space."""
-    lead = scores - noise.gather(1, ids).log()
-    return ids.gather(1, lead.argmax(dim=-1, keepdim=True)).squeeze(1)
+def scores(ranked: Ranked, rows: SamplingRows) -> Tensor:
+    """-> [B, N]: the filter on the raw logits, then the temperature; -inf where an entry is removed."""
+    removed = ranked.cumulative > rows.limit[:, : ranked.values.shape[1]]
+    return (ranked.values / rows.temperature).masked_fill_(removed, -torch.inf)
 
 
-def sample(logits: Tensor, rows: SamplingRows, noise: Tensor) -> Tensor:
-    """logits [B, V], exponential noise [B, V] -> ids [B]."""
-    return race(*candidates(logits, rows), noise)
+def race(ranked: Ranked, rows: SamplingRows, uniform: Tensor) -> Tensor:
+    """The winner of each row, int64 [B]: argmax(softmax(scores) / e), in log space, with exponential noise
+    e = -log(uniform); `uniform` [B, V] is in (0, 1]."""
+    noise = uniform.gather(1, ranked.ids).log().neg_().clamp_min_(_TINY).log_()
+    best = (scores(ranked, rows) - noise).argmax(dim=-1, keepdim=True)
+    return ranked.ids.gather(1, best).squeeze(1)
+
+
+def sample(logits: Tensor, rows: SamplingRows, uniform: Tensor) -> Tensor:
+    """logits [B, V], uniform noise [B, V] -> ids [B]."""
+    return race(rank(logits, rows), rows, uniform)
 
 
 def sample_semantic(
-    logits: Tensor, rows: SamplingRows, ras: SamplingRows, noise_normal: Tensor, noise_high: Tensor, window: Tensor
+    logits: Tensor, rows: SamplingRows, ras: SamplingRows, normal: Tensor, high: Tensor, window: Tensor
 ) -> Tensor:
     """Repetition-aware draw of the semantic code: logits [B, S + 1] (end token last) -> ids [B] in 0..S.
 
-    `normal` is drawn with the request's parameters; if it is a semantic code that occurs in `window` [B, W] (the codes
-    of the last frames, -1 where there is none), `high` is taken instead, drawn afresh from the raw logits with `ras`.
+    One id is drawn with the request's parameters and the noise `normal`; if it is a semantic code that occurs in
+    `window` [B, W] (the codes of the last frames, -1 where there is none), the one drawn from the same logits with
+    `ras` and the noise `high` is taken instead.  Both are always drawn: nothing is asked of the device in between.
     """
-    normal = sample(logits, rows, noise_normal)
-    repeated = (window == normal[:, None]).any(dim=1) & (normal < logits.shape[-1] - 1)
-    if not repeated.any():
-        return normal
-    return torch.where(repeated, sample(logits, ras, noise_high), normal)
+    ranked = rank(logits, rows)
+    drawn = race(ranked, rows, normal)
+    repeated = (window == drawn[:, None]).any(dim=1)  # never the end token: the window has frames only
+    return torch.where(repeated, race(ranked, ras, high), drawn)

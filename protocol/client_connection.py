@@ -198,4 +198,5 @@ class Client:
             self._link.changed.set()
 
     def _ahead_s(self) -> float:
-        return sum(chunk.seconds for context in self._holding for chunk in context.chunks)
+        chunks = (chunk for context in self._holding for chunk in context.chunks)
+        return sum(chunk.samples / chunk.sample_rate for chunk in chunks)

@@ -41,10 +41,10 @@ async def test_a_stream_ends_whichever_stage_is_heard_first(engine, samples_firs
     assert stream.finished is finished and stream.generated.is_set()
 
 
-@pytest.mark.parametrize("placement", ["processes", "threads"])
-async def test_the_engine_speaks_what_offline_generation_makes(engine, directory, placement):
+@pytest.mark.parametrize(("placement", "one_behind"), [("processes", False), ("threads", True)])
+async def test_the_engine_speaks_what_offline_generation_makes(engine, directory, placement, one_behind):
     stateful = {"connectors__connector_of_shared_memory__extra__codec_decode": "stateful"}
-    spoken = engine(stage_placement=placement, **stateful)
+    spoken = engine(stage_placement=placement, stages__0__async_scheduling=one_behind, **stateful)
     await spoken.start()
     try:
         streams = [submit(spoken, frames, seed, voice) for frames, seed, voice in CASES]

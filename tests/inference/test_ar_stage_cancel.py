@@ -31,30 +31,30 @@ class WatchedStage(ARStage):
         self.late: list[int] = []
         self.steps = 0
         super().__init__(*arguments)
-        self._runner.step = self._watch(self._runner.step)
+        self._runner.launch = self._watch(self._runner.launch)
 
     def _handle(self, message: object) -> None:
         super()._handle(message)
         if isinstance(message, Cancel):
             self.cancelled.add(message.stream_id)
 
-    def _watch(self, step):
+    def _watch(self, launch):
         def watched(sequences):
             self.steps += 1
             of_slot = {id(stream.sequence): number for number, stream in self._streams.items()}
             running = [of_slot.get(id(sequence)) for sequence in sequences]
             self.late += [number for number in running if number is None or number in self.cancelled]
-            return step(sequences)
+            return launch(sequences)
 
         return watched
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[tuple[WatchedStage, socket.socket]]:
+@pytest.fixture(params=[False, True], ids=["read_at_once", "async_scheduling"])
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[WatchedStage, socket.socket]]:
     """A stage that runs in a thread, and the gateway's end of its channel."""
     values = yaml.safe_load((DATA / "seed_deploy.yaml").read_text())
     values["ignore_eos"] = True
-    values["stages"][0]["max_num_streams"] = SLOTS
+    values["stages"][0] |= {"max_num_streams": SLOTS, "async_scheduling": request.param}
     deploy_file = tmp_path / "deploy.yaml"
     deploy_file.write_text(yaml.safe_dump(values))
     (tmp_path / "model").mkdir()

@@ -28,10 +28,6 @@ def allowed(model: DualAR, full_vocabulary: np.ndarray) -> np.ndarray:
     return full_vocabulary[..., model.allowed_ids.numpy()]
 
 
-def packed_noise(uniforms: np.ndarray) -> np.ndarray:
-    return -np.log(uniforms)
-
-
 def test_fill_makes_the_weights_of_the_fixtures():
     from fill import fill
 
@@ -66,13 +62,13 @@ def test_prefill_then_single_steps(case):
     sequence = runner.sequence(1, packed[:, :16], 0, GREEDY, 0)
     with torch.inference_mode():
         for step, expected in enumerate(values["step_logits"]):
-            hidden = runner._slow([sequence])
+            hidden = runner._slow([sequence], torch.tensor([1, 2, 2, 2]))
             logits = model.semantic_logits(model.norm(hidden))[0]
             np.testing.assert_allclose(logits, allowed(model, expected), atol=5e-5)
             np.testing.assert_allclose(model_fast_hidden(model, hidden[0]), values["step_fast_hidden"][step], atol=5e-5)
             if step < 8:
                 sequence.length += 1
-                sequence.column = packed[:, 16 + step]
+                runner.state.open(1, packed[:, 16 + step], sequence.length, GREEDY)
 
 
 def model_fast_hidden(model: DualAR, hidden: torch.Tensor) -> torch.Tensor:
@@ -94,8 +90,8 @@ def test_greedy_codes(case):
 
 def test_sampled_codes_with_the_recorded_uniforms(case):
     model, values = case
-    normal, high = (packed_noise(allowed(model, values[f"sampled_u_{draw}"])) for draw in ("normal", "high"))
-    fast = packed_noise(values["sampled_u_fast"]).reshape(len(normal), -1)
+    normal, high = (allowed(model, values[f"sampled_u_{draw}"]) for draw in ("normal", "high"))
+    fast = values["sampled_u_fast"].reshape(len(normal), -1)
     frames = np.concatenate((normal, high, fast), axis=1)
     runner = ARRunner(model, width=2, slots=1, draw=lambda sequence: frames[sequence.step])
     codes = generate(runner, [values["prompt"][0]], [Sampling(max_new_tokens=len(frames))])[0]
