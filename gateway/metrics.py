@@ -34,6 +34,7 @@ from protocol.codes import ErrorCode
 
 CONTEXT_STATES = ("queued", "generating", "waiting_text", "waiting_turn")
 STREAM_STATES = ("waiting", "resident", "paused")
+REPLICA_STATES = ("ready", "down")
 ENDINGS = ("done", "max_length", "idle", "cancelled", "failed", "disconnected")
 
 STEP_S = (0.002, 0.004, 0.006, 0.008, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0)
@@ -212,7 +213,9 @@ class _Standing(Collector):
         yield _gauge(
             "unsent_audio_seconds", "Audio that waits to be sent", sum(each.unsent_audio_s for each in speakers)
         )
-        yield _gauge("engine_ready", "1 if the stages can speak", int(self._engine.ready))
+        yield _gauge("engine_ready", "1 if any replica can speak", int(self._engine.ready))
+        replicas = Tallies("ready" if state.ready else "down" for state in self._engine.states)
+        yield _states("replicas", "Replicas of the model by state", REPLICA_STATES, replicas)
         restarts = CounterMetricFamily("audio8_engine_restarts", "Times that stages were started anew")
         restarts.add_metric((), self._engine.restarts)
         yield restarts

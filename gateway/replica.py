@@ -140,7 +140,7 @@ class Replica:
     async def _live(self) -> str:
         """From the start of the stages to the end of one of them -> why it ended."""
         self._over = asyncio.get_running_loop().create_future()
-        self._devices, self._reports, self._silence = {}, {}, Silence()
+        self._devices, self._silence = {}, Silence()
         groups = [(0,), (1,)] if self._deploy.stage_placement == "processes" else [(0, 1)]
         self._workers = [StageProcess(group, self._receive) for group in groups]
         connector, watching = None, []
@@ -170,6 +170,7 @@ class Replica:
             stream.deliver(EngineError("engine_failed", "a stage of the engine has ended"))
         workers, self._workers = self._workers, []
         await asyncio.gather(*(worker.stop(kill) for worker in workers))
+        self._reports = {}
 
     def _broken(self, why: str) -> None:
         """This life of the stages is over."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
 from clocks import Clock
 from prometheus_client.parser import text_string_to_metric_families
+from real_engine import submit
 from scraped import read, scrape
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine, frames_for
 
 from gateway.keys import ApiKeys
-from gateway.metrics import CONTEXT_STATES, ENDINGS, STREAM_STATES
+from gateway.metrics import CONTEXT_STATES, ENDINGS, REPLICA_STATES, STREAM_STATES
 from gateway.settings import Settings
 from inference.messages import ARReport, CodecReport
 from protocol.codes import ErrorCode
@@ -141,6 +145,27 @@ async def test_what_stages_report(gateway):
     assert series["audio8_codec_backlog_frames"] == {"": 11} and series["audio8_engine_restarts_total"] == {"": 2}
 
 
+async def test_what_is_told_of_stages_that_are_down(run_gateway, engine):
+    spoken = engine(stage_placement="threads")
+    await spoken.start()
+    async with run_gateway(spoken) as gateway, asyncio.timeout(60):
+        stream = submit(spoken, 1500)
+        await anext(aiter(stream))
+        while not (speaking := await scrape(gateway.port))["audio8_streams"]["resident"]:
+            await asyncio.sleep(0.05)
+        os.kill(spoken.replicas[0].pids[0], signal.SIGKILL)
+        while not (dead := await scrape(gateway.port))["audio8_engine_restarts_total"][""]:
+            await asyncio.sleep(0.05)
+        await spoken.replicas[0].wait_ready()
+        again = await scrape(gateway.port)
+    assert speaking["audio8_kv_slots"][""] > speaking["audio8_kv_slots_used"][""] == 1
+    assert speaking["audio8_engine_ready"] == {"": 1} and speaking["audio8_replicas"] == {"ready": 1, "down": 0}
+    assert dead["audio8_engine_ready"] == {"": 0} and dead["audio8_replicas"] == {"ready": 0, "down": 1}
+    assert dead["audio8_kv_slots"] == {"": 0} and not not_zero(dead["audio8_streams"])
+    assert again["audio8_replicas"] == {"ready": 1, "down": 0} and again["audio8_engine_restarts_total"] == {"": 1}
+    assert again["audio8_ar_prefill_seconds_count"][""] >= 1  # what was counted is kept
+
+
 async def test_no_label_has_a_value_that_a_client_chose(gateway):
     async with await gateway.client(additional_headers={"User-Agent": "chosen"}) as client:
         await client.speak("Hello.", context_id="chosen", voice="bo", language="de")
@@ -152,7 +177,7 @@ async def test_no_label_has_a_value_that_a_client_chose(gateway):
         text = await (await http.get(f"http://127.0.0.1:{gateway.port}/metrics")).text()
     labels = {(name, value) for f in text_string_to_metric_families(text) for s in f.samples for name, value in
               s.labels.items() if name not in ("le", "version", "python")}  # fmt: skip
-    closed = {"how": set(ENDINGS), "code": set(ErrorCode), "state": {*CONTEXT_STATES, *STREAM_STATES}}
+    closed = {"how": set(ENDINGS), "code": set(ErrorCode), "state": {*CONTEXT_STATES, *STREAM_STATES, *REPLICA_STATES}}
     assert labels == {(name, value) for name, values in closed.items() for value in values}
     assert read(text)["audio8_errors_total"]["not_found"] == 1
 
