@@ -1,4 +1,4 @@
-"""From the model's float samples to the bytes of the wire: sample rate, then format."""
+"""From the model's float samples to those of the wire: sample rates, and the formats whose samples are numbers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ def resampled_length(samples: int, rate: int) -> int:
     return floor(samples * rate / NATIVE_RATE + 0.5)
 
 
-class SegmentConverter:
+class SegmentResampler:
     """The audio of one segment, piece by piece.  The lengths of its pieces add up to `resampled_length`."""
 
-    def __init__(self, response_format: str, rate: int) -> None:
-        self._encode = ENCODERS[response_format]
+    def __init__(self, rate: int) -> None:
         self._rate = rate
         self._stream = soxr.ResampleStream(NATIVE_RATE, rate, 1, dtype="float32") if rate != NATIVE_RATE else None
         self._taken = self._given = 0
 
-    def convert(self, samples: np.ndarray, last: bool) -> tuple[bytes, int]:
-        """float32 [n] at the native rate -> (bytes, samples at the wire's rate); both may be empty."""
-        if self._stream is not None:
-            samples = self._resample(samples, last)
-        return self._encode(samples), len(samples)
+    def resample(self, samples: np.ndarray, last: bool) -> np.ndarray:
+        """float32 [n] at the native rate -> float32 [m] at the wire's rate; m may be 0.
 
-    def _resample(self, samples: np.ndarray, last: bool) -> np.ndarray:
-        """The filter's tail is drained with the last piece, and the sum brought to the exact length."""
+        The filter's tail is drained with the last piece, and the sum brought to the exact length.
+        """
+        if self._stream is None:
+            return samples
         self._taken += len(samples)
         out = self._stream.resample_chunk(samples, last=last)
         if last:
@@ -62,7 +60,12 @@ def to_alaw(samples: np.ndarray) -> bytes:
     return _ALAW[_to_int16(samples).view(np.uint16)].tobytes()
 
 
-ENCODERS: dict[str, Callable[[np.ndarray], bytes]] = {"pcm": to_pcm, "f32": to_f32, "mulaw": to_mulaw, "alaw": to_alaw}
+SAMPLE_FORMATS: dict[str, Callable[[np.ndarray], bytes]] = {
+    "pcm": to_pcm,
+    "f32": to_f32,
+    "mulaw": to_mulaw,
+    "alaw": to_alaw,
+}
 
 
 def _to_int16(samples: np.ndarray) -> np.ndarray:

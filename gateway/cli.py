@@ -64,7 +64,7 @@ def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     say = commands.add_parser("say", help="speak a text through a running gateway")
     add = say.add_argument
     add("text", nargs="?", help="what to say; without it standard input is spoken while it comes in")
-    add("-o", "--output", metavar="FILE", type=Path, help="write a WAV file instead of playing")
+    add("-o", "--output", metavar="FILE", type=Path, help="write a file instead of playing: .wav, .opus or .mp3")
     add("--url", default=DEFAULT_URL, help="the gateway (default: %(default)s)")
     add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
     add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")

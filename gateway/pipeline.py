@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from gateway.admission import Admission
-from gateway.audio import SegmentConverter, resampled_length
+from gateway.audio import SegmentResampler, resampled_length
+from gateway.encoding import open_encoder
 from gateway.engine import Engine
 from gateway.segmenter import Segment, Segmenter
-from gateway.utterance import AudioPiece, Ending, FlushPoint, Item, SegmentBegins, Speech, Tally
+from gateway.utterance import AudioPiece, AudioRest, Ending, FlushPoint, Item, SegmentBegins, Speech, Tally
 from inference.messages import Reference, Sampling, Submit
 from protocol.config import SessionConfig
 from protocol.record import SECONDS_PER_CHARACTER
@@ -67,12 +68,14 @@ class ContextPipeline:
         self._credit.set()
         self._speaking: list[Speech] = []  # submitted and not yet delivered, in order
         self._last: Speech | None = None
+        self._delivered: Speech | None = None  # the last one
         self._voice: Reference | None = None
         self._untaken = 0  # characters of segments that were not submitted yet
         self._submitted = 0
         self._released = False
         self._unspoken = ""  # text without speech, announced with the next segment
         self._begun = False
+        self._encoder = open_encoder(config.response_format, config.rate)
 
     # What the client does -------------------------------------------------------------------------------------------
 
@@ -246,6 +249,7 @@ class ContextPipeline:
     async def _deliver_all(self) -> None:
         while (speech := await self._spoken.get()) is not Mark.END:
             if speech is Mark.FLUSH:
+                await self._pad()
                 self._around.put(FlushPoint())
             elif speech.stream is None:
                 self._unspoken += speech.text
@@ -253,12 +257,14 @@ class ContextPipeline:
                 await self._deliver(speech)
         if self._unspoken and self._begun:
             self._begin(Speech("", ""))
+        if rest := await self._encoder.finish():
+            self._around.put(AudioRest(rest))
         self._around.put(Ending(self.tally, self._seed))
 
     async def _deliver(self, speech: Speech) -> None:
         """All audio of one segment; a segment without any is announced all the same."""
-        converter = SegmentConverter(self._config.response_format, self._config.rate)
-        begun, samples = False, 0
+        resampler = SegmentResampler(self._config.rate)
+        begun, count = False, 0
         async for chunk in speech.stream:
             if not begun:
                 self._begin(speech)
@@ -266,12 +272,22 @@ class ContextPipeline:
             if speech.stream.finished is not None:
                 native = speech.stream.finished.codes.shape[1] * self._around.engine.info.frame_samples
                 speech.total = resampled_length(native, self._config.rate)
-            data, count = converter.convert(chunk.samples, chunk.last)
-            samples += count
-            if count:
-                self._around.put(AudioPiece(speech, self.tally, data, count, count / self._config.rate))
-        self.tally.add(speech, samples, self._around.clock())
+            samples = resampler.resample(chunk.samples, chunk.last)
+            count += len(samples)
+            if len(samples):
+                self._put_audio(speech, await self._encoder.encode(samples), len(samples))
+        self.tally.add(speech, count, self._around.clock())
         self._speaking.remove(speech)
+        self._delivered = speech
+
+    async def _pad(self) -> None:
+        """Before a flush is answered, all audio before it leaves the encoder."""
+        data, samples = await self._encoder.pad()
+        if samples:
+            self._put_audio(self._delivered, data, samples)
+
+    def _put_audio(self, speech: Speech, data: bytes, samples: int) -> None:
+        self._around.put(AudioPiece(speech, self.tally, data, samples, samples / self._config.rate))
 
     def _begin(self, speech: Speech) -> None:
         """Announce a segment, with the unspeakable text before it."""

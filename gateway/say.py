@@ -11,7 +11,7 @@ from typing import Any
 from gateway.address import AddressError, endpoint_url
 from gateway.keys import is_key
 from gateway.options import SayOptions
-from gateway.sinks import SinkError, open_sink
+from gateway.sinks import SinkError, open_sink, response_format
 from gateway.words import words
 from protocol.client import AudioChunk, Client, SpeechContext, SpeechError, connect
 from protocol.client_errors import UNREACHABLE
@@ -54,6 +54,7 @@ class Progress:
         self._on = stream.isatty()
         self._started_at: float | None = None  # when the first word was sent
         self._first_audio_s: float | None = None
+        self._speech_s = 0.0
 
     async def noting(self, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
         """The same pieces; when the first comes is noted."""
@@ -66,8 +67,9 @@ class Progress:
         if self._first_audio_s is None:
             self._first_audio_s = time.monotonic() - self._started_at
         if self._on:
-            speech_s = (chunk.start + chunk.samples) / chunk.sample_rate
-            self._stream.write(f"\rfirst audio after {self._first_audio_s * 1000:.0f} ms, {speech_s:.1f} s of speech")
+            self._speech_s += chunk.seconds
+            told = f"first audio after {self._first_audio_s * 1000:.0f} ms, {self._speech_s:.1f} s of speech"
+            self._stream.write(f"\r{told}")
             self._stream.flush()
             self._shown = True
 
@@ -84,8 +86,9 @@ async def _say(options: SayOptions, progress: Progress) -> None:
         raise SayError("the API key has characters that no key has")
     given = {"voice": options.voice, "sample_rate": options.sample_rate}
     config = {key: value for key, value in given.items() if value is not None}
+    config["response_format"] = response_format(options.output)
     try:
-        async with connect(url, options.api_key, response_format="pcm", **config) as client:
+        async with connect(url, options.api_key, **config) as client:
             await _speak(client, options, progress)
     except SpeechError as error:
         hint = "; `audio8-gateway serve` starts one" if error.code == UNREACHABLE else ""

@@ -1,4 +1,4 @@
-"""Where the `say` command puts samples: a WAV file, a sound device, or a player program."""
+"""Where the `say` command puts audio: a file, a sound device, or a player program."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ import subprocess
 import tempfile
 import wave
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 _SAMPLE_BYTES = 2  # s16le, one channel
+_FILE_FORMATS = {".wav": "pcm", ".opus": "opus", ".mp3": "mp3"}  # name's ending -> response format
 
 
 class SinkError(Exception):
-    """Nothing here can take the samples; the message says what would help."""
+    """Nothing here can take the audio; the message says what would help."""
 
 
 class Sink(Protocol):
-    """Takes s16le samples of one channel.  `write` and `close` may block until there is room, or all is played."""
+    """Takes s16le samples of one channel; `EncodedFile` takes the bytes of a file.
+
+    `write` and `close` may block until there is room, or all is played.
+    """
 
     def write(self, samples: bytes) -> None:
         """Take more samples."""
@@ -30,10 +34,19 @@ class Sink(Protocol):
         """Fall silent at once and release everything.  May be called while `write` blocks in another thread."""
 
 
+def response_format(output: Path | None) -> str:
+    """In which format the gateway has to send what `output` (None: a player) takes; raises `SinkError`."""
+    if output is None:
+        return "pcm"
+    if output.suffix.lower() not in _FILE_FORMATS:
+        raise SinkError(f"cannot write {output}: its name must end in one of {', '.join(_FILE_FORMATS)}")
+    return _FILE_FORMATS[output.suffix.lower()]
+
+
 def open_sink(output: Path | None, sample_rate: int) -> Sink:
-    """A WAV file at `output`, or without one whatever can play here; raises `SinkError`."""
+    """A file at `output`, or without one whatever can play here; raises `SinkError`."""
     if output is not None:
-        return WavFile(output, sample_rate)
+        return WavFile(output, sample_rate) if response_format(output) == "pcm" else EncodedFile(output)
     if (device := _sound_device(sample_rate)) is not None:
         return device
     for program, command in _player_commands(sample_rate).items():
@@ -60,10 +73,7 @@ class WavFile:
     """A WAV file; complete once closed.  An aborted one keeps what was written."""
 
     def __init__(self, path: Path, sample_rate: int) -> None:
-        try:
-            self._stream = path.open("wb")
-        except OSError as error:
-            raise SinkError(f"cannot write {path}: {error.strerror}") from error
+        self._stream = _open(path)
         self._file = wave.open(self._stream, "wb")  # noqa: SIM115  closed by `close`
         self._file.setnchannels(1)
         self._file.setsampwidth(_SAMPLE_BYTES)
@@ -79,6 +89,30 @@ class WavFile:
         self._stream.close()
 
     abort = close
+
+
+class EncodedFile:
+    """A file of a format that is sent as a file.  An aborted one keeps what was written, and can be played."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = _open(path)
+
+    def write(self, data: bytes) -> None:
+        """Append the bytes."""
+        self._file.write(data)
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._file.close()
+
+    abort = close
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise SinkError(f"cannot write {path}: {error.strerror}") from error
 
 
 class PlayerProgram:

@@ -114,7 +114,7 @@ class SegmentBegins:
 
 @dataclass(frozen=True, slots=True)
 class AudioPiece:
-    """One binary message."""
+    """One binary message; none if an encoder keeps its samples for the next one, and `data` is empty."""
 
     speech: Speech
     tally: Tally
@@ -125,8 +125,20 @@ class AudioPiece:
 
     def say(self, session: ServerSession, number: int, now: float) -> None:
         session.audio(number, self.data, self.samples, now, self.speech.total)
-        if self.tally.heard_at is None:
+        if self.data and self.tally.heard_at is None:
             self.tally.heard_at = now
+
+
+@dataclass(frozen=True, slots=True)
+class AudioRest:
+    """What an encoder kept of samples that were counted before: the end of its stream."""
+
+    data: bytes
+    seconds: float = 0.0
+    ends: str = ""
+
+    def say(self, session: ServerSession, number: int, now: float) -> None:
+        session.audio_rest(number, self.data, now)
 
 
 @dataclass(frozen=True, slots=True)

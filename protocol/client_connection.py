@@ -198,5 +198,4 @@ class Client:
             self._link.changed.set()
 
     def _ahead_s(self) -> float:
-        chunks = (chunk for context in self._holding for chunk in context.chunks)
-        return sum(chunk.samples / chunk.sample_rate for chunk in chunks)
+        return sum(chunk.seconds for context in self._holding for chunk in context.chunks)

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from protocol.client_errors import ContextEnded, ProtocolViolation, SpeechError
 from protocol.client_values import AudioChunk, CancelResult, ContextResult, Heard, Segment
 from protocol.codes import ErrorCode
-from protocol.config import BYTES_PER_SAMPLE
+from protocol.config import BYTES_PER_SAMPLE, ENCODED_FORMATS, FORMATS
 from protocol.framing import HEADER_BYTES, AudioHeader
 from protocol.record import SpokenRecord
 from protocol.text import join_halves, mended
@@ -59,7 +59,12 @@ class ClientContext:
     @property
     def spoke(self) -> bool:
         """Audio of it came."""
-        return self.record.samples > 0
+        return self._sequence > 0
+
+    @property
+    def encoded(self) -> bool:
+        """Its messages have no header, and how many samples came is known at the borders of segments only."""
+        return self.format in ENCODED_FORMATS
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -67,7 +72,10 @@ class ClientContext:
         return tuple(Segment(segment.text, segment.start) for segment in self.record.segments)
 
     def heard(self, offset_ms: float | None = None) -> Heard:
-        """What a listener who has heard `offset_ms` of its audio knows; None: all that came."""
+        """What a listener who has heard `offset_ms` of its audio knows; None: all that came.
+
+        A segment of encoded audio whose end is not known counts as not heard.
+        """
         return Heard(*self.record.split(offset_ms))
 
     # Input ----------------------------------------------------------------------------------------------------------
@@ -130,7 +138,7 @@ class ClientContext:
 
     def start(self, number: int, audio_format: str, rate: int) -> None:
         """Audio follows, in this format."""
-        if audio_format not in BYTES_PER_SAMPLE:
+        if audio_format not in FORMATS:
             raise self._violation(f"its audio is {audio_format!r}, which was not asked for")
         self.number, self.format, self.record.rate = number, audio_format, rate
 
@@ -152,12 +160,20 @@ class ClientContext:
             raise self._violation(
                 f"audio message {header.sequence} has {len(message) - HEADER_BYTES} bytes, not {size}"
             )
-        self._sequence += 1
+        self._take(message[HEADER_BYTES:], header.start, header.samples)
         self.record.add(header.samples, None)
+
+    def encoded_audio(self, message: bytes) -> None:
+        """One binary message of an encoded format."""
+        if not self.record.segments:
+            raise self._violation("audio came before a segment")
+        self._take(message, self.record.segments[-1].start, None)
+
+    def _take(self, data: bytes, start: int, samples: int | None) -> None:
+        self._sequence += 1
         self.sent.clear()
         if self.state is not State.CANCELLING:
-            data = message[HEADER_BYTES:]
-            self.chunks.append(AudioChunk(data, header.start, header.samples, self.format, self.record.rate))
+            self.chunks.append(AudioChunk(data, start, samples, self.format, self.record.rate))
 
     def answer_flush(self, label: str, end: int) -> None:
         """The oldest unanswered flush is done."""
@@ -168,7 +184,9 @@ class ClientContext:
         self.flushed[self.flushes.popleft()] = end
 
     def check_position(self, what: str, samples: int) -> None:
-        """Raises ProtocolViolation unless exactly so many samples came."""
+        """Raises ProtocolViolation unless exactly so many samples came; of encoded audio this tells how many."""
+        if self.encoded and self.record.segments and samples > self.record.samples:
+            self.record.add(samples - self.record.samples, None)
         if samples != self.record.samples:
             raise self._violation(f"{what} is at sample {samples}, but {self.record.samples} came")
 

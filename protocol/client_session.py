@@ -16,6 +16,7 @@ from protocol.client_context import ClientContext, State
 from protocol.client_errors import ConnectionLost, ContextFailed, ProtocolViolation, RefusedError, SpeechError
 from protocol.client_values import Ready
 from protocol.codes import ErrorCode
+from protocol.config import ENCODED_FORMATS
 from protocol.framing import AudioHeader
 from protocol.messages import PROTOCOL_VERSION, Voice
 from protocol.parsing import MOST_OFFSET_MS
@@ -26,7 +27,7 @@ _MOST_ATTEMPTS = 3  # to say a context: it may be what breaks the connection
 
 
 class ClientSession:
-    """`config`: keys of `session.config` for every connection; the framing is `header`, always."""
+    """`config`: keys of `session.config` for every connection; the framing is `header` where the format has one."""
 
     def __init__(self, config: Mapping[str, object]) -> None:
         self.ready: Ready | None = None
@@ -35,7 +36,8 @@ class ClientSession:
         self.refused: RefusedError | None = None  # the config
         self.fatal: ConnectionLost | None = None  # why the server is about to close
         self._ending = False  # the server opens no more contexts on this connection
-        self._wanted = {**config, "framing": "header"}
+        framing = "bare" if config.get("response_format") in ENCODED_FORMATS else "header"
+        self._wanted = {**config, "framing": framing}
         orjson.dumps(self._wanted)  # TypeError for what JSON cannot say, here and not once it is sent
         self._contexts: dict[str, ClientContext] = {}  # in opening order, those that have not ended
         self._speaking: ClientContext | None = None
@@ -100,11 +102,14 @@ class ClientSession:
 
     def receive_binary(self, message: bytes) -> None:
         """Audio.  Raises ProtocolViolation where owner, order, position or length do not fit."""
+        speaking = self._speaking
+        if speaking is not None and not speaking.ended and speaking.encoded:
+            speaking.encoded_audio(message)
+            return
         try:
             header = AudioHeader.unpack(message)
         except ValueError as error:
             raise _violation(f"audio without a header: {error}") from error
-        speaking = self._speaking
         if speaking is None or speaking.ended or speaking.number != header.context_number:
             raise _violation(f"audio of context number {header.context_number}, whose turn it is not")
         speaking.audio(header, message)

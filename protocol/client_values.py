@@ -10,6 +10,7 @@ import numpy as np
 
 from protocol.messages import Voice
 
+_ENCODED_BYTES_PER_S = 8000  # 64 kbit/s
 _DTYPES = {"pcm": "<i2", "f32": "<f4", "mulaw": "u1", "alaw": "u1"}
 
 
@@ -28,18 +29,34 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """One binary message.  `start`: index of its first sample in the context; `data`: the samples in `format`."""
+    """One binary message.  `start`: index of its first sample in the context; `data`: the samples in `format`.
+
+    In `opus` and `mp3` the data of a context's chunks, joined, is one file.  Only a decoder knows which samples are in
+    a chunk: `samples` is None, and `start` is where its segment begins.
+    """
 
     data: bytes
     start: int
-    samples: int
+    samples: int | None
     format: str
     sample_rate: int
 
     @property
     def array(self) -> np.ndarray:
-        """(samples,) without a copy: int16 for `pcm`, float32 for `f32`, uint8 for `mulaw` and `alaw`."""
+        """(samples,) without a copy: int16 for `pcm`, float32 for `f32`, uint8 for `mulaw` and `alaw`.
+
+        Raises TypeError for `opus` and `mp3`.
+        """
+        if self.samples is None:
+            raise TypeError(
+                f"{self.format} audio is encoded and has no array: decode the data of all chunks as one file"
+            )
         return np.frombuffer(self.data, _DTYPES[self.format])
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts; of `opus` and `mp3`, about."""
+        return len(self.data) / _ENCODED_BYTES_PER_S if self.samples is None else self.samples / self.sample_rate
 
 
 class Segment(NamedTuple):

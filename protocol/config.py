@@ -11,6 +11,8 @@ from protocol.text import shown
 SAMPLE_RATES = (8000, 16000, 22050, 24000, 32000, 44100, 48000)
 NATIVE_RATE = 44100
 BYTES_PER_SAMPLE = {"pcm": 2, "f32": 4, "mulaw": 1, "alaw": 1}
+ENCODED_FORMATS = ("opus", "mp3")  # one stream for a whole context: no sample has bytes of its own
+FORMATS = (*BYTES_PER_SAMPLE, *ENCODED_FORMATS)
 GRANULARITIES = ("clause", "sentence", "none")
 FRAMINGS = ("bare", "header")
 MOST_CHUNK_FRAMES = 25
@@ -19,9 +21,9 @@ MOST_TEMPERATURE = 2.0
 MOST_TOP_K = 4096
 MOST_SEED = 2**63 - 1
 
-_LATER_FORMATS = ("opus", "mp3")
 _LATER_KEYS = ("ref_audio", "ref_text")
-_DEFAULT_RATE = {"mulaw": 8000, "alaw": 8000}
+_OPUS_RATE = 48000  # it decodes to no other
+_DEFAULT_RATE = {"mulaw": 8000, "alaw": 8000, "opus": _OPUS_RATE}
 _MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
 
 
@@ -50,9 +52,9 @@ class SessionConfig:
         return self.sample_rate or _DEFAULT_RATE.get(self.response_format, NATIVE_RATE)
 
     @property
-    def bytes_per_sample(self) -> int:
-        """Bytes of one sample on the wire."""
-        return BYTES_PER_SAMPLE[self.response_format]
+    def bytes_per_sample(self) -> int | None:
+        """Bytes of one sample on the wire; None in an encoded format."""
+        return BYTES_PER_SAMPLE.get(self.response_format)
 
     def to_wire(self) -> dict[str, object]:
         """The effective configuration, whole, as it stands in `session.ready` and `session.configured`."""
@@ -76,6 +78,7 @@ class ConfigRules:
             least = f"initial_codec_chunk_frames ({changed.initial_codec_chunk_frames})"
             allowed = f"an integer from {least} to {MOST_CHUNK_FRAMES}"
             raise _bad("codec_chunk_frames", changed.codec_chunk_frames, allowed)
+        _check_format(changed)
         return changed
 
     def _value(self, key: str, value: object) -> object:
@@ -105,13 +108,6 @@ class ConfigRules:
     def _max_new_tokens(self, key: str, value: object) -> int:
         return _integer(1, self.most_new_tokens)(self, key, value)
 
-    def _response_format(self, key: str, value: object) -> str:
-        if value in _LATER_FORMATS:
-            allowed = ", ".join(BYTES_PER_SAMPLE)
-            message = f"{key} {shown(value)} is not supported yet by this server; allowed: {allowed}"
-            raise Refusal(ErrorCode.BAD_VALUE, message)
-        return _one_of(tuple(BYTES_PER_SAMPLE))(self, key, value)
-
 
 Check = Callable[[ConfigRules, str, object], object]
 
@@ -119,6 +115,15 @@ Check = Callable[[ConfigRules, str, object], object]
 def _later(key: str, value: object) -> None:
     if value is not None:
         raise Refusal(ErrorCode.BAD_VALUE, f"{key} is not supported yet by this server; allowed: null")
+
+
+def _check_format(config: SessionConfig) -> None:
+    """What goes together with the response format."""
+    name = config.response_format
+    if name == "opus" and config.rate != _OPUS_RATE:
+        raise _bad("sample_rate", config.rate, f"{_OPUS_RATE}, or null, with response_format opus")
+    if name in ENCODED_FORMATS and config.framing != "bare":
+        raise _bad("framing", config.framing, f"bare, or null, with response_format {name}")
 
 
 def _bad(key: str, value: object, allowed: str) -> Refusal:
@@ -155,7 +160,7 @@ def _number(most: float) -> Check:
 _CHECKS: dict[str, Check] = {
     "voice": ConfigRules._voice,
     "language": ConfigRules._language,
-    "response_format": ConfigRules._response_format,
+    "response_format": _one_of(FORMATS),
     "sample_rate": _one_of(SAMPLE_RATES),
     "temperature": _number(MOST_TEMPERATURE),
     "top_k": _integer(1, MOST_TOP_K),

@@ -45,9 +45,11 @@ OUTPUT_STEPS = {
     (Output.SILENT, "input.cancelled"): Output.ENDED,
     (Output.BETWEEN, "audio.segment"): Output.SPEAKING,
     (Output.BETWEEN, "input.flushed"): Output.BETWEEN,
+    (Output.BETWEEN, "audio rest"): Output.BETWEEN,
     (Output.BETWEEN, "audio.done"): Output.FINISHED,
     (Output.BETWEEN, "input.cancelled"): Output.ENDED,
     (Output.SPEAKING, "audio"): Output.SPEAKING,
+    (Output.SPEAKING, "audio rest"): Output.BETWEEN,
     (Output.SPEAKING, "audio.segment"): Output.SPEAKING,
     (Output.SPEAKING, "input.flushed"): Output.BETWEEN,
     (Output.SPEAKING, "audio.done"): Output.FINISHED,
@@ -97,11 +99,12 @@ class Context:
         return whole
 
     def count(self, size: int, samples: int, segment_samples: int | None, now: float) -> None:
-        """A binary message of `size` bytes of audio was sent."""
-        self.messages += 1
-        self.bytes += size
+        """A binary message of `size` bytes of audio was sent; none if that is 0: its samples come with later ones."""
         self.record.add(samples, segment_samples)
-        self.shown_at = now
+        if size:
+            self.messages += 1
+            self.bytes += size
+            self.shown_at = now
 
     def check_drained(self) -> None:
         """Raises LocalProtocolError if something is still owed to the client."""

@@ -76,7 +76,9 @@ class Outgoing:
         )
 
     def audio(self, context: Context, data: bytes, samples: int) -> None:
-        """The context's next binary message, in its framing."""
+        """The context's next binary message, in its framing; none if an encoder has kept all of it."""
+        if not data:
+            return
         header = b""
         if context.config.framing == "header":
             header = AudioHeader(context.number, context.messages, samples, context.record.samples).pack()

@@ -148,13 +148,27 @@ class ServerSession:
         self._out.audio_segment(context, spoken)
 
     def audio(self, number: int, data: bytes, samples: int, now: float, segment_samples: int | None = None) -> None:
-        """One binary message of `samples` whole samples.  `segment_samples`: the segment's total, if known by now."""
+        """One binary message of `samples` whole samples.  `segment_samples`: the segment's total, if known by now.
+
+        In an encoded format: `samples` were given to the encoder, and `data`, which may be empty, came out of it.
+        """
         context = self._contexts.in_turn(number)
-        if samples < 1 or len(data) != samples * context.config.bytes_per_sample:
+        width = context.config.bytes_per_sample
+        if samples < 1 or (width is not None and len(data) != samples * width):
             raise LocalProtocolError(f"{len(data)} bytes are not {samples} samples of {context.config.response_format}")
         context.send("audio")
         self._out.audio(context, data, samples)
         context.count(len(data), samples, segment_samples, now)
+
+    def audio_rest(self, number: int, data: bytes, now: float) -> None:
+        """The last binary message of a context in an encoded format: samples that were counted before."""
+        context = self._contexts.in_turn(number)
+        if not data or context.config.bytes_per_sample is not None:
+            raise LocalProtocolError(f"{len(data)} bytes cannot be the rest of {context.config.response_format}")
+        context.send("audio rest")
+        self._out.audio(context, data, 0)
+        context.count(len(data), 0, None, now)
+        context.record.close()
 
     def flushed(self, number: int) -> None:
         """All audio of the oldest unanswered flush is sent."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soxr
 
-from gateway.audio import ENCODERS, SegmentConverter, resampled_length
+from gateway.audio import SAMPLE_FORMATS, SegmentResampler, resampled_length
 
 RATES = (8000, 16000, 22050, 24000, 32000, 48000)
 
@@ -16,20 +16,17 @@ def _tone(count: int) -> np.ndarray:
 
 
 def _convert(samples: np.ndarray, rate: int, sizes: list[int]) -> np.ndarray:
-    converter = SegmentConverter("f32", rate)
-    pieces, first = [], 0
-    for number, size in enumerate(sizes):
-        data, count = converter.convert(samples[first : first + size], last=number == len(sizes) - 1)
-        assert len(data) == 4 * count
-        pieces.append(np.frombuffer(data, "<f4"))
-        first += size
-    assert first == len(samples)
-    return np.concatenate(pieces)
+    resampler = SegmentResampler(rate)
+    ends = np.cumsum(sizes)
+    assert ends[-1] == len(samples)
+    pieces = np.split(samples, ends[:-1])
+    last = len(pieces) - 1
+    return np.concatenate([resampler.resample(piece, number == last) for number, piece in enumerate(pieces)])
 
 
 def test_pcm_is_clipped_and_rounded():
     samples = np.array([0, 1, -1, 2, -2, 0.5, 1e-6], np.float32)
-    assert np.frombuffer(ENCODERS["pcm"](samples), "<i2").tolist() == [0, 32767, -32767, 32767, -32767, 16384, 0]
+    assert np.frombuffer(SAMPLE_FORMATS["pcm"](samples), "<i2").tolist() == [0, 32767, -32767, 32767, -32767, 16384, 0]
 
 
 @pytest.mark.parametrize(
@@ -42,14 +39,14 @@ def test_pcm_is_clipped_and_rounded():
 )
 def test_g711_codes(name, codes):
     samples = (np.array(list(codes)) / 32767).astype(np.float32)
-    assert list(ENCODERS[name](samples)) == list(codes.values())
+    assert list(SAMPLE_FORMATS[name](samples)) == list(codes.values())
 
 
 @pytest.mark.parametrize(("name", "most"), [("mulaw", 0.04), ("alaw", 0.04)])
 def test_g711_is_monotonic_and_close(name, most):
     """Each code stands for one run of levels, no wider than its logarithmic step."""
     levels = np.arange(1, 32768) / 32767
-    codes = np.frombuffer(ENCODERS[name](levels.astype(np.float32)), np.uint8)
+    codes = np.frombuffer(SAMPLE_FORMATS[name](levels.astype(np.float32)), np.uint8)
     borders = np.flatnonzero(np.diff(codes)) + 1
     assert len(np.unique(codes)) == len(borders) + 1 == 128
     runs = np.split(levels, borders)

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from decoding import decode
 from scripted_engine import ScriptedEngine, frames_for
 
 from gateway.keys import ApiKeys
+from gateway.options import SayOptions
+from gateway.say import say
 from gateway.settings import Settings
 from gateway.words import split_words
 
@@ -71,6 +74,29 @@ async def test_other_sample_rate(gateway, tmp_path: Path) -> None:
     rate, samples = read_wav(path)
     assert rate == 16000
     assert len(samples) == int(native_samples(spoken(gateway)) * 16000 / 44100 + 0.5)
+
+
+@pytest.mark.parametrize(("name", "given", "rate"), [("a.opus", (), 48000), ("b.MP3", ("--rate", "24000"), 24000)])
+async def test_the_ending_of_the_name_tells_the_format(gateway, tmp_path: Path, name, given, rate) -> None:
+    path = tmp_path / name
+    assert await finish(await start_say(gateway, TEXT, "-o", str(path), *given)) == (0, "")
+    samples, decoded_rate = decode(path.read_bytes())
+    assert decoded_rate == rate
+    assert 0 <= len(samples) / rate - native_samples(spoken(gateway)) / 44100 < 0.15
+
+
+@pytest.mark.parametrize("name", ["out.flac", "out"])
+async def test_other_endings_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    output = tmp_path / name
+    assert await asyncio.to_thread(say, SayOptions("ws://127.0.0.1:1", TEXT, output)) == 1
+    assert f"cannot write {output}: its name must end in one of .wav, .opus, .mp3" in capsys.readouterr().err
+    assert not output.exists()
+
+
+async def test_what_a_format_cannot_do_is_told(gateway, tmp_path: Path) -> None:
+    process = await start_say(gateway, TEXT, "-o", str(tmp_path / "a.opus"), "--rate", "24000")
+    status, errors = await finish(process)
+    assert status == 1 and "sample_rate must be 48000" in errors
 
 
 async def test_standard_input_is_spoken_while_it_comes_in(gateway, tmp_path: Path) -> None:

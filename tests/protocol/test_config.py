@@ -6,6 +6,7 @@ import pytest
 from protocol_session import DEFAULTS, RULES
 
 from protocol.codes import ErrorCode, Refusal
+from protocol.config import SAMPLE_RATES
 
 TAKEN = [
     ("voice", "bo"), ("voice", None), ("language", "de"), ("response_format", "f32"), ("sample_rate", 8000),
@@ -17,7 +18,7 @@ TAKEN = [
 
 REFUSED = [
     ("voice", 5), ("voice", ["ada"]), ("language", "xx"), ("language", 1), ("response_format", "wav"),
-    ("response_format", "opus"), ("response_format", "mp3"), ("response_format", {}), ("sample_rate", 44101),
+    ("response_format", "aac"), ("response_format", ["opus"]), ("response_format", {}), ("sample_rate", 44101),
     ("sample_rate", "44100"), ("sample_rate", True), ("temperature", 0), ("temperature", 2.1), ("temperature", True),
     ("temperature", "1"), ("temperature", 10**400), ("top_k", 0), ("top_k", 1.0), ("top_p", 0), ("top_p", 1.1),
     ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5), ("seed", False), ("max_new_tokens", 0),
@@ -57,13 +58,39 @@ def test_null_restores_the_default(key):
 
 
 @pytest.mark.parametrize(
-    ("name", "rate", "width"), [("pcm", 44100, 2), ("f32", 44100, 4), ("mulaw", 8000, 1), ("alaw", 8000, 1)]
+    ("name", "rate", "width"),
+    [("pcm", 44100, 2), ("f32", 44100, 4), ("mulaw", 8000, 1), ("alaw", 8000, 1), ("mp3", 44100, None)],
 )
 def test_formats_have_their_own_default_rate(name, rate, width):
     config = RULES.apply(DEFAULTS, {"response_format": name})
     assert config.rate == config.to_wire()["sample_rate"] == rate
     assert config.bytes_per_sample == width
     assert RULES.apply(config, {"sample_rate": 16000}).rate == 16000
+
+
+@pytest.mark.parametrize("rate", SAMPLE_RATES)
+def test_mp3_has_all_rates(rate):
+    assert RULES.apply(DEFAULTS, {"response_format": "mp3", "sample_rate": rate}).rate == rate
+
+
+def test_opus_has_its_own_rate_and_no_other():
+    config = RULES.apply(DEFAULTS, {"response_format": "opus"})
+    assert config.rate == config.to_wire()["sample_rate"] == 48000
+    assert RULES.apply(DEFAULTS, {"response_format": "opus", "sample_rate": 48000}).rate == 48000
+    for before in (config, DEFAULTS):
+        with pytest.raises(Refusal, match=r"sample_rate must be 48000, or null, with response_format opus; got 24000"):
+            RULES.apply(before, {"sample_rate": 24000, "response_format": "opus"})
+    with pytest.raises(Refusal, match="sample_rate"):
+        RULES.apply(RULES.apply(DEFAULTS, {"sample_rate": 16000}), {"response_format": "opus"})
+
+
+@pytest.mark.parametrize("name", ["opus", "mp3"])
+def test_encoded_audio_has_no_headers(name):
+    with pytest.raises(Refusal, match=f"framing must be bare, or null, with response_format {name}") as refused:
+        RULES.apply(RULES.apply(DEFAULTS, {"framing": "header"}), {"response_format": name})
+    assert refused.value.code == ErrorCode.BAD_VALUE
+    with pytest.raises(Refusal, match="framing"):
+        RULES.apply(RULES.apply(DEFAULTS, {"response_format": name}), {"framing": "header"})
 
 
 def test_what_comes_later_may_be_null():

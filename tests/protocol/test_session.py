@@ -229,6 +229,38 @@ def test_audio_must_be_whole_samples_and_never_empty():
             peer.session.audio(0, data, samples, 0.0)
 
 
+def test_encoded_samples_count_when_they_are_given_to_the_encoder():
+    """Some bring no bytes, and at the end come bytes without samples."""
+    peer = Peer()
+    peer.say("session.config", response_format="mp3", sample_rate=8000)
+    peer.say("input.text", text="ab cd")
+    peer.say("input.done")
+    peer.session.audio_start(0)
+    peer.session.audio_segment(0, "ab ", "ab")
+    peer.session.audio(0, b"", 371, 0.0)
+    peer.session.audio_segment(0, "cd", "cd")
+    peer.session.audio(0, b"abc", 371, 0.0)
+    peer.session.audio_rest(0, b"defg", 0.0)
+    with pytest.raises(LocalProtocolError):
+        peer.session.audio(0, b"h", 1, 0.0)  # after the rest
+    peer.session.done(0, "done", 1, *NOTHING)
+    messages = peer.sent()[1:]
+    assert [m if isinstance(m, bytes) else m["type"] for m in messages] == [
+        *("audio.start", "audio.segment", "audio.segment", b"abc", b"defg", "audio.done", "session.done")
+    ]
+    assert [messages[1]["start_sample"], messages[2]["start_sample"]] == [0, 371]
+    assert (messages[5]["total_bytes"], messages[5]["samples"]) == (7, 742)
+
+
+def test_only_encoded_audio_has_a_rest():
+    peer = Peer()
+    peer.say("input.text", text="abc")
+    peer.session.audio_start(0)
+    peer.speak(0, "abc")
+    with pytest.raises(LocalProtocolError, match="pcm"):
+        peer.session.audio_rest(0, b"ab", 0.0)
+
+
 def test_after_a_flush_comes_a_segment_before_more_audio():
     peer = Peer()
     peer.say("input.text", text="abc")
