@@ -77,6 +77,11 @@ def test_gateway_runs_without_torch() -> None:
     )
 
 
+def test_the_encoders_library_is_loaded_when_it_is_needed() -> None:
+    """It takes 18 MB, and most gateways speak plain samples only."""
+    assert "av" not in loaded_by("gateway.cli", "gateway.server", "gateway.say")
+
+
 def test_policy_runs_without_torch() -> None:
     assert not {"torch", "transformers"} & loaded_by(*(f"inference.{name}" for name in POLICY))
 

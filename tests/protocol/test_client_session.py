@@ -22,10 +22,14 @@ LIMITS = Limits(contexts=2, text_characters=20, pending_flushes=2)
 
 
 class Pair:
-    """Both sides; the server speaks each text as one segment, as many samples as characters, when it is its turn."""
+    """Both sides; the server speaks each text as one segment, as many samples as characters, when it is its turn.
 
-    def __init__(self) -> None:
-        self.client = ClientSession({})
+    `response_format`: pcm, or an encoded one, of which each segment brings two bytes a sample and the end one byte.
+    """
+
+    def __init__(self, response_format: str = "pcm") -> None:
+        self.client = ClientSession({"response_format": response_format})
+        self.encoded = response_format != "pcm"
         self.connect()
 
     def connect(self) -> None:
@@ -82,6 +86,8 @@ class Pair:
             case FlushRequested():
                 session.flushed(front)
             case InputEnded(_, reason):
+                if self.encoded and front in self.started:
+                    session.audio_rest(front, b"!", self.peer.now)
                 session.done(front, reason, 1, *NOTHING)
                 del self.work[front]
         return True
@@ -100,7 +106,7 @@ class Pair:
 
 
 def taken(context: ClientContext) -> int:
-    return sum(chunk.samples for chunk in context.chunks)
+    return sum(len(chunk.data) // 2 for chunk in context.chunks)
 
 
 def test_a_long_text_is_paced_and_nothing_is_lost():
@@ -144,6 +150,51 @@ def test_audio_that_does_not_fit_is_a_violation(change: dict[str, int]):
     fields = {"context_number": 0, "sequence": 0, "samples": 4, "start": 0} | change
     with pytest.raises(ProtocolViolation):
         pair.client.receive_binary(AudioHeader(**fields).pack() + audio[24:])
+
+
+def test_positions_of_encoded_audio_are_known_at_the_borders_of_segments():
+    pair = Pair("opus")
+    context = pair.client.open()
+    context.push("one, ")
+    pair.to_server()
+    context.push("two.")
+    pair.to_server()
+    seen = []
+    while pair.speak():
+        pair.to_client()
+        seen.append((context.record.samples, "".join(context.heard().text_spoken)))
+    assert seen == [(0, ""), (5, "one, ")]
+    context.done()
+    pair.settle()
+    assert [(chunk.start, chunk.samples, chunk.data) for chunk in context.chunks] == [
+        (0, None, bytes(10)), (5, None, bytes(8)), (5, None, b"!"),
+    ]  # fmt: skip
+    assert context.result.samples == 9 and context.heard() == ("one, two.", "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "audio.segment", "context_id": "turn-1", "text": "x", "spoken": "x", "start_sample": 3},  # 4 came
+        b"audio",  # before a segment
+    ],
+)
+def test_encoded_audio_that_does_not_fit_is_a_violation(message: dict | bytes):
+    pair = Pair("opus")
+    pair.client.open().push("word")
+    pair.to_server()
+    if isinstance(message, bytes):
+        pair.peer.session.audio_start(0)
+    else:
+        pair.speak()
+        pair.peer.say("input.text", context_id="turn-1", text="and more")
+        pair.peer.speak(0, "and more", samples=1)
+    pair.to_client()
+    with pytest.raises(ProtocolViolation):
+        if isinstance(message, bytes):
+            pair.client.receive_binary(message)
+        else:
+            pair.client.receive_text(json.dumps(message))
 
 
 @pytest.mark.parametrize("message", [b"", b"A8", bytes(30)])
@@ -229,7 +280,16 @@ STEPS = st.lists(
 @given(STEPS)
 def test_the_cores_agree_whatever_is_said(steps):
     """Each context ends once and for a reason, its samples are all there, and all its text is accounted for."""
-    pair = Pair()
+    check_agreement(Pair(), steps)
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_the_cores_agree_on_encoded_audio(steps):
+    check_agreement(Pair("opus"), steps)
+
+
+def check_agreement(pair: Pair, steps: list[tuple]) -> None:
     contexts = [pair.client.open() for _ in range(3)]
     pushed, ended = ["", "", ""], {}
     for kind, slot, value in steps:
