@@ -172,29 +172,27 @@ def test_positions_of_encoded_audio_are_known_at_the_borders_of_segments():
     assert context.result.samples == 9 and context.heard() == ("one, two.", "")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"type": "audio.segment", "context_id": "turn-1", "text": "x", "spoken": "x", "start_sample": 3},  # 4 came
-        b"audio",  # before a segment
-    ],
-)
-def test_encoded_audio_that_does_not_fit_is_a_violation(message: dict | bytes):
+def test_encoded_audio_before_a_segment_is_a_violation():
     pair = Pair("opus")
     pair.client.open().push("word")
     pair.to_server()
-    if isinstance(message, bytes):
-        pair.peer.session.audio_start(0)
-    else:
-        pair.speak()
-        pair.peer.say("input.text", context_id="turn-1", text="and more")
-        pair.peer.speak(0, "and more", samples=1)
+    pair.peer.session.audio_start(0)
     pair.to_client()
-    with pytest.raises(ProtocolViolation):
-        if isinstance(message, bytes):
-            pair.client.receive_binary(message)
-        else:
-            pair.client.receive_text(json.dumps(message))
+    with pytest.raises(ProtocolViolation, match="before a segment"):
+        pair.client.receive_binary(b"audio")
+
+
+def test_positions_of_encoded_audio_do_not_go_back():
+    pair = Pair("opus")
+    context = pair.client.open()
+    for text in ("one, ", "two."):
+        context.push(text)
+        pair.to_server()
+        pair.speak()
+    pair.to_client()
+    end = {"type": "audio.done", "context_id": "turn-1", "samples": 4}  # the second segment begins at 5
+    with pytest.raises(ProtocolViolation, match="at sample 4, but 5 came"):
+        pair.client.receive_text(json.dumps(end))
 
 
 @pytest.mark.parametrize("message", [b"", b"A8", bytes(30)])
