@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.engine_stream import EngineError, EngineStream
+from gateway.restarts import RestartPause
 from gateway.silence import Silence
 from gateway.stage_process import StageProcess
 from inference.connector import SharedMemoryConnector
@@ -28,9 +29,6 @@ from inference.messages import (
 log = logging.getLogger("audio8.engine")
 
 _LOOK_S = 0.1  # between two looks at whether a stage hangs
-_RESTART_AFTER_S = 0.5  # at first; twice as long after each life that was short
-_MOST_RESTART_S = 30.0
-_STEADY_S = 10.0  # a life that was ready for so long was no failure at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,7 @@ class Replica:
         self._reports: dict[type, StageReport] = {}  # the last of each stage
         self._silence = Silence()
         self._ready = asyncio.Event()
-        self._ready_at = 0.0
-        self._was_steady = False  # whether the life of the stages that ended last was a long one
+        self._useful = False  # a stream was spoken to its end in this life of the stages
         self._started: asyncio.Future[None] | None = None
         self._over: asyncio.Future[str] | None = None  # why this life of the stages ended
 
@@ -101,7 +98,7 @@ class Replica:
 
     async def run(self, started: asyncio.Future[None]) -> None:
         """Keep the stages running until cancelled.  `started` is told of the first start, which alone may fail."""
-        self._started, pause = started, _RESTART_AFTER_S
+        self._started, pause = started, RestartPause()
         try:
             while True:
                 why = await self._live()
@@ -109,9 +106,9 @@ class Replica:
                     started.set_exception(EngineError("engine_failed", why))
                     return
                 self.restarts += 1
-                log.error("replica %d: %s; restart %d in %.1f s", self.index, why, self.restarts, pause)
-                await asyncio.sleep(pause)
-                pause = _RESTART_AFTER_S if self._was_steady else min(2 * pause, _MOST_RESTART_S)
+                wait_s = pause.after(self._useful)
+                log.error("replica %d: %s; restart %d in %.1f s", self.index, why, self.restarts, wait_s)
+                await asyncio.sleep(wait_s)
         finally:
             started.cancel()
 
@@ -125,8 +122,7 @@ class Replica:
     def send(self, stage_id: int, message: object) -> None:
         """Hand a message to a stage; without effect while that stage is down, for its streams have failed already."""
         for worker in self._workers:
-            if stage_id in worker.stage_ids:
-                worker.send(stage_id, message)
+            worker.send(stage_id, message)
 
     def forget(self, stream: EngineStream) -> bool:
         """Drop a stream from the books -> whether it was still there."""
@@ -140,7 +136,7 @@ class Replica:
     async def _live(self) -> str:
         """From the start of the stages to the end of one of them -> why it ended."""
         self._over = asyncio.get_running_loop().create_future()
-        self._devices, self._silence = {}, Silence()
+        self._silence, self._useful = Silence(), False
         groups = [(0,), (1,)] if self._deploy.stage_placement == "processes" else [(0, 1)]
         self._workers = [StageProcess(group, self._receive) for group in groups]
         connector, watching = None, []
@@ -163,8 +159,8 @@ class Replica:
     async def _end(self) -> None:
         """Fail the streams and end the processes: at once, but stages that are well may end by themselves."""
         kill = self._over.done() or not self.ready
-        self._was_steady = self.ready and asyncio.get_running_loop().time() - self._ready_at >= _STEADY_S
         self._ready.clear()
+        self._devices = {}
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
             stream.deliver(EngineError("engine_failed", "a stage of the engine has ended"))
@@ -210,7 +206,6 @@ class Replica:
         self.info = message.model
         self._devices[message.stage_id] = message.device
         if len(self._devices) == 2:
-            self._ready_at = asyncio.get_running_loop().time()
             self._ready.set()
             if not self._started.done():
                 self._started.set_result(None)
@@ -219,3 +214,4 @@ class Replica:
         stream = self._streams.get(stream_id)
         if stream is not None and stream.deliver(message):
             self._streams.pop(stream_id)
+            self._useful |= stream.finished is not None

@@ -56,8 +56,9 @@ class StageProcess:
                 sock.close()
 
     def send(self, stage_id: int, message: object) -> None:
-        """Hand a message to one of its stages; lost if the process has ended, as its streams have then."""
-        self._writers[stage_id].write(frame(message))
+        """Hand a message to one of its stages; lost before the start and after the end, when it has no streams."""
+        if stage_id in self._writers:
+            self._writers[stage_id].write(frame(message))
 
     async def wait(self) -> int:
         """Until the process has ended and all that it said was received -> its exit status, negative for a signal."""

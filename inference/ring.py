@@ -26,7 +26,7 @@ HEADER = 256  # bytes, four cache lines: unused, write position, read position, 
 
 _WRITE, _READ, _READER_WORDS = 8, 16, 24  # indices of 8-byte words in the header
 _HEAD = struct.Struct("=II")
-_ROUNDS_UNTIL_BROKEN = 10_000  # failed looks at one record; memory order delays it by some nanoseconds, not for so long
+_ROUNDS_UNTIL_BROKEN = 200  # failed looks at one record: memory order delays it by nanoseconds, a look takes more
 
 
 class RingError(RuntimeError):

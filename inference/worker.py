@@ -5,76 +5,39 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import socket
+import select
 import sys
 import threading
+import time
+from collections.abc import Sequence
 
-import torch
+from inference.deploy import load_deploy_config
 
-from inference.ar_stage import ARStage
-from inference.channel import ChannelClosed, StageChannel
-from inference.checkpoint import Checkpoint, CheckpointError
-from inference.codec_stage import CodecStage
-from inference.connector import SharedMemoryConnector
-from inference.deploy import DeployConfig, load_deploy_config
-from inference.device import limit_device_memory, stage_device
-from inference.messages import StageReady, StageStopped
-
-log = logging.getLogger("audio8.worker")
-_STAGES = {0: ARStage, 1: CodecStage}
+_GRACE_S = 1.0  # a stage that looks at its channel ends by itself, in order
 
 
 def main() -> int:
     """Exit code 0 when the gateway has closed the channels, 1 if a stage could not start or broke."""
     options = _options()
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    channels = [os.dup(fd) for _, fd in options.stage]
+    threading.Thread(target=_end_with_gateway, args=(channels,), daemon=True, name="gateway watch").start()
+
+    from inference.stages import Place, run_stages  # not before the watch: loading PyTorch takes seconds
+
     deploy = load_deploy_config(options.deploy_config)
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // (2 * deploy.replicas)))  # all stages share the machine
-    stages = [(deploy.ar, deploy.codec)[stage_id] for stage_id, _ in options.stage]
-    limit_device_memory(options.device, stages, options.replica)
-    threads = [
-        threading.Thread(target=_serve, args=(stage_id, fd, options, deploy), name=f"stage{stage_id}")
-        for stage_id, fd in options.stage
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return int(_failed.is_set())
+    place = Place(deploy, options.connector, options.model, options.device, options.replica)
+    return int(not run_stages(options.stage, place))
 
 
-_failed = threading.Event()
-
-
-def _serve(stage_id: int, fd: int, options: argparse.Namespace, deploy: DeployConfig) -> None:
-    """Load, say ready, run until the channel closes."""
-    channel = StageChannel(socket.socket(fileno=fd))
-    connector = SharedMemoryConnector.attach(options.connector, deploy.connector.get_sleep_s)
-    try:
-        checkpoint = Checkpoint.open(options.model)
-        device = stage_device(options.device, (deploy.ar, deploy.codec)[stage_id], options.replica)
-        stage = _STAGES[stage_id](checkpoint, deploy, channel, connector, device)
-        log.info("stage %d of replica %d is ready on %s", stage_id, options.replica, device)
-        channel.send(StageReady(stage_id, device, checkpoint.info()))
-        stage.run()
-    except ChannelClosed:
-        pass
-    except CheckpointError as error:  # not a fault of ours: the gateway says it in one line
-        _failed.set()
-        _tell(channel, StageStopped(stage_id, str(error)))
-    except Exception as error:
-        log.exception("stage %d broke", stage_id)
-        _failed.set()
-        _tell(channel, StageStopped(stage_id, f"{type(error).__name__}: {error}"))
-    finally:
-        connector.close()
-
-
-def _tell(channel: StageChannel, message: StageStopped) -> None:
-    try:
-        channel.send(message)
-    except ChannelClosed:
-        log.info("nobody is left to be told")
+def _end_with_gateway(channels: Sequence[int]) -> None:
+    """End this process when the gateway's ends of the channels are closed, however busy with loading or work it is."""
+    poll = select.poll()
+    for channel in channels:
+        poll.register(channel, 0)  # of a hang-up it tells always
+    poll.poll()
+    time.sleep(_GRACE_S)
+    os._exit(0)
 
 
 def _options() -> argparse.Namespace:
