@@ -26,8 +26,8 @@ test-all: $(TESTED) page-tools
 
 lint: $(TESTED)
 	$(BIN)/python -m pip install --quiet "ruff>=0.14,<1"
-	$(BIN)/ruff check gateway inference protocol tests
-	$(BIN)/ruff format --check gateway inference protocol tests
+	$(BIN)/ruff check gateway inference protocol examples tests
+	$(BIN)/ruff format --check gateway inference protocol examples tests
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
