@@ -170,7 +170,7 @@ class ARStage:
         if landing is not None and landing.error is None:
             seconds = time.monotonic() - begin
             self._step_time.add(seconds)
-            self._counts.stepped(seconds, landing.ended)
+            self._counts.stepped(seconds, len(landing.streams))
         return landing
 
     def _land(self, landing: Landing, now: float) -> None:
@@ -195,6 +195,7 @@ class ARStage:
         sequence = stream.sequence
         if frame is not None:
             sequence.frames.append(frame)
+            self._counts.made_frame()
         full = frame is not None and sequence.step == len(sequence.frames) and not self._runner.room(sequence)
         self._send_due(stream, frame is None or full, now)
         if frame is None or full:
@@ -260,9 +261,8 @@ class ARStage:
 
     def _report(self) -> None:
         """Tell the gateway what was done, if it is time."""
-        now = time.monotonic()
-        if self._counts.due(now, busy=bool(self._streams)):
-            self._channel.send(self._counts.take(now, self._scheduler.running, self._scheduler.waiting))
+        if self._counts.due(time.monotonic(), busy=bool(self._streams)):
+            self._channel.send(self._counts.take(self._scheduler.running, self._scheduler.waiting))
 
     def _flush(self) -> None:
         while self._unsent and self._connector.put(self._unsent[0]):

@@ -177,8 +177,8 @@ class ARReport:
 
     `steps`: (duration, streams in it) of each.  `frames`: those made.  `underruns`, `underrun_s`: how often, and how
     long, the slack of a stream was below 0.  `least_slack`: since the last report, None without a speaking stream.
-    As it stands now: `resident`, `waiting`, `paused` (without credit, wherever it is) streams, KV slots, and `slacks`
-    of the speaking ones.
+    `slacks`: of all speaking streams before the last step.  As it stands now: `resident`, `waiting` and `paused`
+    (without credit, wherever it is) streams, and KV slots.
     """
 
     steps: tuple[tuple[float, int], ...]

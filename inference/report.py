@@ -5,7 +5,7 @@ Measurements travel one by one, a second's worth at a time, so that only the gat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from itertools import chain
 from math import inf
 from typing import Protocol
@@ -54,19 +54,23 @@ class ARCounts:
         """A stream was started."""
         self._prefills.append(seconds)
 
-    def stepped(self, seconds: float, ended: Sequence[bool]) -> None:
-        """A step was made; `ended` has a value for each of its rows, True for those without a new frame."""
-        self._steps.append((seconds, len(ended)))
-        self._frames += len(ended) - sum(ended)
+    def stepped(self, seconds: float, rows: int) -> None:
+        """A step was made, for so many streams."""
+        self._steps.append((seconds, rows))
+
+    def made_frame(self) -> None:
+        """A stream has one more frame; a row that found the end, or whose stream is gone, brings none."""
+        self._frames += 1
 
     def look(self, now: float, running: Iterable[Speaking], waiting: Iterable[Speaking]) -> None:
         """Once a step: who is how close to being dry."""
         since_last, self._looked_at = now - self._looked_at, now
-        dry = set()
+        dry, self._slacks = set(), []
         for stream in chain(running, waiting):
             slack = stream.slack(now) if stream.credit else None
             if slack is None:
                 continue
+            self._slacks.append(slack)
             self._least = min(self._least, slack)
             if slack < 0:
                 dry.add(stream)
@@ -78,10 +82,8 @@ class ARCounts:
         """Whether to `take` a report and send it.  `busy`: the stage has streams."""
         return self._timer.due(now, busy, counted=bool(self._steps or self._prefills))
 
-    def take(self, now: float, running: Collection[Speaking], waiting: Collection[Speaking]) -> ARReport:
+    def take(self, running: Collection[Speaking], waiting: Collection[Speaking]) -> ARReport:
         """All since the last one."""
-        every = [*running, *waiting]
-        slacks = [stream.slack(now) for stream in every if stream.credit]
         report = ARReport(
             steps=tuple(self._steps),
             prefills=tuple(self._prefills),
@@ -90,10 +92,10 @@ class ARCounts:
             underrun_s=self._dry_s,
             resident=sum(stream.credit for stream in running),
             waiting=sum(stream.credit for stream in waiting),
-            paused=sum(not stream.credit for stream in every),
+            paused=sum(not stream.credit for stream in chain(running, waiting)),
             slots_used=len(running),
             slots=self._slots,
-            slacks=tuple(slack for slack in slacks if slack is not None),
+            slacks=tuple(self._slacks),
             least_slack=None if self._least == inf else self._least,
         )
         self._clear()
@@ -102,6 +104,7 @@ class ARCounts:
     def _clear(self) -> None:
         self._steps: list[tuple[float, int]] = []
         self._prefills: list[float] = []
+        self._slacks: list[float] = []
         self._frames = self._underruns = 0
         self._dry_s, self._least = 0.0, inf
 
