@@ -36,6 +36,11 @@ class ConnectionOver(Exception):
         super().__init__(why)
         self.abort = abort
 
+    def bare(self) -> ConnectionOver:
+        """Without a traceback: its frames, with the audio in them, would stay until the next collection."""
+        self.__traceback__ = self.__context__ = None
+        return self
+
 
 @dataclass(slots=True)
 class OpenContext:
@@ -83,7 +88,7 @@ class Connection:
                 tasks.create_task(self._write(), name=f"{self._name} writer")
                 tasks.create_task(self._tick(), name=f"{self._name} clock")
         except* ConnectionOver as group:
-            over = group.exceptions[0]
+            over, *_ = [each.bare() for each in group.exceptions]
         except* Exception as group:
             over = await self._fail(group)
         finally:

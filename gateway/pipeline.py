@@ -129,6 +129,7 @@ class ContextPipeline:
                 ]
         finally:
             self.stop()
+            self._tasks.clear()  # cancelled ones hold on to their frames, and to the audio in them
 
     def stop(self) -> None:
         """Free all that it holds, now; nothing is put into the outbox any more.  Idempotent."""
