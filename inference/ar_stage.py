@@ -132,8 +132,9 @@ class ARStage:
         request, begin = stream.request, time.monotonic()
         self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
         slot = stream.slot = self._steps.take()
-        stream.ran_at, stream.opened = begin, True
-        self._unsent.append(StreamOpened(request.stream_id, request.dry_at))
+        stream.ran_at = begin
+        if self._deploy.connector.chunk_policy != "whole":  # one chunk at the end: there is nothing to wait for before
+            self._open(stream)
         try:
             reference = self._reference(request)
             prompt = self._prompts.build(request.text, reference)
@@ -149,6 +150,11 @@ class ARStage:
         self._prefill_time.add(time.monotonic() - begin)
         self._counts.prefilled(time.monotonic() - begin)
         self._channel.send(Started(request.stream_id, prompt.text_tokens, begin - stream.arrived))
+
+    def _open(self, stream: Stream) -> None:
+        """Stage 1 begins to wait for the stream's chunks."""
+        stream.opened = True
+        self._unsent.append(StreamOpened(stream.request.stream_id, stream.request.dry_at))
 
     def _reference(self, request: Submit) -> Reference | None:
         return request.reference if request.voice is None else self._voices[request.voice].reference
@@ -210,6 +216,8 @@ class ARStage:
             frames = stream.chunker.due(stream.pending, ended, now, pace)
             last = ended and frames == stream.pending
             if frames or last:
+                if not stream.opened:
+                    self._open(stream)
                 first = stream.chunker.sent_frames
                 codes = stream.codes(first, first + frames)
                 self._unsent.append(CodesChunk(stream.request.stream_id, first, codes, last))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from real_engine import OURS, TEXT, heard, submit
+from real_engine import EXTRA, OURS, TEXT, heard, submit
 
 from gateway.engine_stream import EngineError, EngineStream
 from inference.checkpoint import Checkpoint
@@ -82,7 +82,8 @@ async def test_the_published_file_means_windows(engine, directory):
 
 
 async def test_whole_decode_at_the_end(engine, directory):
-    spoken = engine(async_chunk=False)
+    """Nor does stage 1 wait for a chunk before there is to be one."""
+    spoken = engine(async_chunk=False, **{f"{EXTRA}connector_get_max_wait_first_chunk": 1})
     await spoken.start()
     try:
         sizes, samples = await heard(submit(spoken, 40, 1))
