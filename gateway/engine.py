@@ -57,6 +57,11 @@ class Engine:
         return [replica.state for replica in self.replicas]
 
     @property
+    def listeners(self) -> int:
+        """Contexts that have spoken and were not released."""
+        return len(self._homes)
+
+    @property
     def latest_reports(self) -> list[StageReport]:
         """What each stage that is running has reported last."""
         return [report for replica in self.replicas for report in replica.latest_reports]
