@@ -304,9 +304,12 @@ class Connection:
                 self._wake.set()
 
     def _check_life(self, now: float) -> None:
-        """Ping a silent client; a client that does not answer is gone."""
+        """Ping a silent client; a client that does not answer is gone.
+
+        One that reads no faster than it plays comes upon the ping behind all the audio that its buffers hold.
+        """
         limits = self._settings.limits
-        if self._pinged_at is not None and now - self._pinged_at >= limits.ping_timeout_s:
+        if self._pinged_at is not None and now - max(self._pinged_at, self._playback.ends) >= limits.ping_timeout_s:
             raise ConnectionOver("no answer to a ping", abort=True)
         if self._pinged_at is None and now - self._heard_at >= limits.ping_interval_s:
             self._pinged_at = now

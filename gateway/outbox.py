@@ -93,6 +93,11 @@ class Playback:
     def __init__(self) -> None:
         self._ends = 0.0
 
+    @property
+    def ends(self) -> float:
+        """When that is, by the clock of `sent`; 0 before there was any."""
+        return self._ends
+
     def sent(self, seconds: float, now: float) -> None:
         """Audio was handed over; a listener who was dry begins anew."""
         self._ends = max(self._ends, now) + seconds

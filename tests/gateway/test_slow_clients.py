@@ -13,6 +13,9 @@ from scripted_engine import ScriptedEngine
 from scripted_process import scripted_process
 from stream_client import StreamClient
 
+from gateway.settings import Settings
+from protocol.limits import Limits
+
 SENTENCE = "This is a sentence of exactly sixty characters, count them. "
 TEXT = SENTENCE * 20  # about 110 s of audio, 9.7 MB
 MESSAGE_BYTES = 2 * 51_200  # of the largest binary message
@@ -79,6 +82,22 @@ async def test_a_cancel_is_acted_upon_though_nothing_is_read(run_gateway):
         await client.say("input.cancel", context_id="a")
         await engine.until(lambda: not engine.live)
         await client.until("input.cancelled", context_id="a")
+
+
+async def test_who_reads_as_fast_as_it_plays_is_not_taken_for_dead(run_gateway):
+    """The ping waits in the client's own buffers, behind three seconds of audio."""
+    settings = Settings(limits=Limits(ping_interval_s=0.05, ping_timeout_s=0.2), tick_s=0.02)
+    engine = ScriptedEngine(frames=lambda text: 65)
+    async with run_gateway(engine, settings) as gateway:
+        client, began = await gateway.client(), time.monotonic()
+        await client.speak("Three seconds.")
+        await client.whole("_0")
+        client.socket.transport.pause_reading()
+        while gateway.runner.server.connections:
+            assert time.monotonic() - began < 10
+            await asyncio.sleep(0.05)
+        assert time.monotonic() - began > 3
+        client.socket.transport.abort()
 
 
 @linux
