@@ -109,6 +109,29 @@ async def test_allowed_origins_and_hosts(run_gateway, http, headers, status):
         assert answered == status
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 101),  # a program that is no browser
+        ({"Origin": "http://localhost:3000"}, 101),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example"}, 403),  # a name that was made to point here
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://localhost:80000"}, 403),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1.evil.example"}, 403),
+    ],
+)
+async def test_what_any_page_could_try(gateway, http, headers, status):
+    try:
+        async with http.ws_connect(f"http://127.0.0.1:{gateway.port}/v1/stream", headers=headers) as socket:
+            answered = 101 if (await socket.receive_json())["type"] == "session.ready" else None
+    except WSServerHandshakeError as error:
+        answered = error.status
+    assert answered == status
+
+
 async def test_a_server_that_cannot_speak_yet_says_when_to_come_again(run_gateway):
     engine = ScriptedEngine()
     engine.ready = False

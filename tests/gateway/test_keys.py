@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import logging
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, WSServerHandshakeError
 from scripted_engine import ScriptedEngine
 from websockets.exceptions import InvalidStatus
 
@@ -175,6 +176,24 @@ async def test_a_malformed_request_is_logged_without_its_key(gateway, log, reque
         assert b" 400 " in await reader.readline()
     writer.close()
     assert "SECRET" not in log.text and "Traceback" not in log.text
+
+
+@pytest.mark.parametrize("where", ["before the upgrade", "after it"])
+async def test_a_fault_of_the_server_is_logged_without_the_key(locked, log, monkeypatch, where):
+    def fail(*_: object) -> None:
+        raise RuntimeError("scripted to fail")
+
+    broken = {"before the upgrade": "gateway.endpoint.StreamEndpoint._no_room", "after it": "gateway.endpoint.hello"}
+    monkeypatch.setattr(broken[where], fail)
+    encoded = subprotocols(KEY)["subprotocols"][-1]
+    url = f"http://127.0.0.1:{locked.port}/v1/stream"
+    headers = {"Sec-WebSocket-Protocol": encoded, **bearer(KEY)["additional_headers"]}
+    async with ClientSession() as http:
+        with contextlib.suppress(WSServerHandshakeError):
+            async with http.ws_connect(url, params={"token": KEY}, headers=headers) as socket:
+                await socket.receive()
+    assert "scripted to fail" in log.text
+    assert not any(secret in log.text for secret in (KEY, KEY[:8], encoded, "token="))
 
 
 def test_keys_of_a_file_and_of_the_environment(tmp_path: Path):

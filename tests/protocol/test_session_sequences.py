@@ -87,10 +87,12 @@ class Speaker:
                 del self.work[front]
 
 
-def _play(steps: list, last: object) -> list[dict | bytes]:
+def _play(steps: list, last: object, winds_down_at: int | None) -> list[dict | bytes]:
     speaker = Speaker()
     peer, said = speaker.peer, [speaker.peer.ready]
-    for kind, value in [*steps, ("client", last)]:
+    for index, (kind, value) in enumerate([*steps, ("client", last)]):
+        if index == winds_down_at:
+            peer.session.wind_down("bye")
         match kind, value:
             case "client", "shutdown":
                 speaker.act(peer.session.shut_down("bye"))
@@ -122,9 +124,10 @@ def _is_terminal(message: dict) -> bool:
 
 
 @settings(max_examples=300, deadline=None)
-@given(STEPS, RARE)
-def test_the_promises_hold_for_any_sequence(steps, last):
-    said = _play(steps, last)
+@given(STEPS, RARE, st.one_of(st.none(), st.integers(0, 60)))
+def test_the_promises_hold_for_any_sequence(steps, last, winds_down_at):
+    said = _play(steps, last, winds_down_at)
+    assert sum(isinstance(message, dict) and message.get("fatal", False) for message in said) <= 1
     by_context: dict[str, list] = defaultdict(list)
     speaking = None
     for message in said:
