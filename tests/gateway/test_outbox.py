@@ -98,3 +98,10 @@ def test_a_listener_is_dry_after_what_was_sent_and_what_waits():
     assert playback.dry_at(0, now=101.5) is None
     playback.sent(1, now=110)
     assert playback.dry_at(0, now=110) == pytest.approx(111)
+
+
+@pytest.mark.parametrize(("released_at", "now", "dry_s"), [(0.0, 10.5, 0.0), (0.0, 11.25, 0.25), (12.0, 12.25, 0.25)])
+def test_a_listener_is_dry_from_when_it_has_heard_all_and_there_was_text(released_at, now, dry_s):
+    playback = Playback()
+    playback.sent(1.0, now=10.0)
+    assert playback.dry_for(released_at, now) == pytest.approx(dry_s)
