@@ -25,7 +25,11 @@ _TEXT_TYPES = ("text/html", "text/javascript", "text/css")
 
 
 def add_pages(app: web.Application, root: Path) -> None:
-    """Serve the files below `root`: the types are ours, not the machine's, and nothing is cached."""
+    """Serve the files below `root`: the types are ours, not the machine's, and nothing is cached.
+
+    Pages of any other origin may load what is below `/web/`: browsers import a module from elsewhere only with leave,
+    and these files are the same for everyone.  Whether such a page may speak is decided when it connects.
+    """
 
     async def index(_: web.Request) -> web.StreamResponse:
         return _file(root / "index.html")
@@ -34,7 +38,9 @@ def add_pages(app: web.Application, root: Path) -> None:
         path = (root / request.match_info["path"]).resolve()
         if not path.is_relative_to(root.resolve()) or not path.is_file() or path.suffix not in _CONTENT_TYPES:
             raise web.HTTPNotFound
-        return _file(path)
+        response = _file(path)
+        response.headers["Access-Control-Allow-Origin"] = "*"
+        return response
 
     app.router.add_get("/", index)
     app.router.add_get("/web/{path:.+}", other)

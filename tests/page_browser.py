@@ -105,6 +105,17 @@ def find_browser() -> str | None:
 
 
 @asynccontextmanager
+async def launched(*arguments: str) -> AsyncIterator[Page]:
+    """An empty page of a browser of its own; further `arguments` are the browser's."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find_browser(), args=[*_ARGUMENTS, *arguments])
+        try:
+            yield await browser.new_page()
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
 async def browsing(
     port: int,
     rate: int = NATIVE_RATE,
@@ -115,16 +126,11 @@ async def browsing(
 ) -> AsyncIterator[Browsing]:
     """Open the page on a device of that `rate`; `script` runs before the page's own, for the others see recorder.js."""
     options = {"rate": rate, "frozenFrames": frozen_frames, "lateAudio": late_audio}
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_browser(), args=_ARGUMENTS)
-        page = await browser.new_page()
+    async with launched() as page:
         opened = Browsing(page, [], [])
         page.on("pageerror", lambda error: opened.problems.append(str(error)))
         page.on("console", lambda line: line.type in ("error", "warning") and opened.problems.append(line.text))
         page.on("request", lambda request: opened.requests.append(request.url))
         await page.add_init_script(f"window.testOptions = {json.dumps(options)};\n{_RECORDER}\n{script}")
-        try:
-            await page.goto(f"http://127.0.0.1:{port}/{fragment}")
-            yield opened
-        finally:
-            await browser.close()
+        await page.goto(f"http://127.0.0.1:{port}/{fragment}")
+        yield opened

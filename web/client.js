@@ -5,13 +5,19 @@
 //   const context = client.open({ onSegment, onAudio, onEnd }, { voice: 'anna' });
 //   context.text('Hello, '); context.text('world.'); context.done();
 //
-// A context ends exactly once (`onEnd`), and after that, or after `cancel`, nothing of it is delivered.
+// or, where promises and iterators are liked better, see say.js.
+//
+// A context ends exactly once (`onEnd`), and after that, or after `cancel`, nothing of it is delivered. When the
+// connection is lost, contexts of which nothing was spoken are said again on the next one, the others end.
 // Nothing that the server sends makes the client throw; what does not fit goes to `onFault`.
 
+import { SpeechContext } from './context.js';
 import { isFormat, parseHeader, readSamples } from './framing.js';
 
 const AUDIO_CONFIG = Object.freeze({ framing: 'header', response_format: 'pcm', sample_rate: 44100 });
 const RETRY_MS = { first: 500, longest: 10_000 };
+const MOST_BYTES_PER_CHARACTER = 6; // of JSON: \u001f
+const BYTES_AROUND_TEXT = 1024;
 const NOTHING = () => {};
 
 /** The subprotocols to offer: a page cannot set headers, so a key (or none) goes along as one of them. */
@@ -19,80 +25,6 @@ function subprotocols(key) {
   const bytes = new TextEncoder().encode(key ?? '');
   const base64url = btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
   return key ? ['audio8.v1', `audio8.key.${base64url}`] : ['audio8.v1'];
-}
-
-/** One turn of speech. Made by `SpeechClient.open`. */
-export class SpeechContext {
-  #client;
-  #held = []; // messages that wait until the connection is ready for this context
-
-  constructor(client, id, listener, opening) {
-    this.#client = client;
-    this.id = id;
-    this.listener = {
-      onStart: NOTHING,
-      onSegment: NOTHING,
-      onAudio: NOTHING,
-      onFlushed: NOTHING,
-      onProgress: NOTHING,
-      onEnd: NOTHING,
-      ...listener,
-    };
-    this.opening = opening; // sent with the text that opens the context
-    this.state = 'open'; // open → draining → ended, or cancelled → ended
-    this.admitted = false; // its messages go out; until then they are held
-    this.started = false; // the server will hear, or has heard, of it
-    this.sequence = 0; // of the next binary message
-    this.samples = 0; // received so far
-    this.format = null;
-  }
-
-  get alive() {
-    return this.state !== 'ended';
-  }
-
-  /** Appends text verbatim. */
-  text(text) {
-    if (this.state !== 'open' || text === '') return;
-    this.#send({ type: 'input.text', text, ...this.opening });
-    this.opening = {};
-    this.started = true;
-  }
-
-  /** Speaks all that is buffered, half words too. */
-  flush(flushId) {
-    if (this.state === 'open') this.#send({ type: 'input.flush', ...(flushId && { flush_id: flushId }) });
-  }
-
-  /** No more text. */
-  done() {
-    if (this.state !== 'open') return;
-    this.state = 'draining';
-    this.started = true;
-    this.#send({ type: 'input.done' });
-  }
-
-  /** Drops the turn; `playbackOffsetMs` is how much of it was heard. `onEnd` follows once the server has confirmed. */
-  cancel(playbackOffsetMs) {
-    if (this.state === 'cancelled' || this.state === 'ended') return;
-    this.state = 'cancelled';
-    // To the cancel of a context that it never heard of, the server says nothing.
-    if (this.admitted && this.started)
-      this.#send({ type: 'input.cancel', playback_offset_ms: Math.round(playbackOffsetMs) });
-    else this.#client.endContext(this, 'cancelled', {});
-  }
-
-  /** Sends what was held; from now on messages go out at once. */
-  admit() {
-    this.admitted = true;
-    for (const message of this.#held.splice(0)) this.#client.send(message);
-  }
-
-  #send(fields) {
-    const message = { ...fields, context_id: this.id };
-    if (this.admitted) this.#client.send(message);
-    else this.#held.push(message);
-  }
 }
 
 /**
@@ -115,6 +47,9 @@ export class SpeechClient {
   #numbers = new Map(); // by context_number, those whose audio has started
   #config = {};
   #configSent = null; // as JSON
+
+  /** Of the server: contexts at once, characters of text in a context's buffer and in a message. */
+  limits = { contexts: Infinity, text: Infinity, message: Infinity };
 
   /** `key`: of a gateway that wants one; the other options are for tests. */
   constructor(
@@ -141,11 +76,12 @@ export class SpeechClient {
     this.#socket = socket;
   }
 
-  /** Ends the connection for good. */
+  /** Ends the connection, and all contexts, for good. */
   close() {
     clearTimeout(this.#retry);
     const socket = this.#socket;
-    this.#forget('closed');
+    this.#forget();
+    for (const context of [...this.#contexts.values()]) this.endContext(context, 'closed', {});
     if (socket) {
       socket.onmessage = socket.onclose = null;
       socket.close(1000);
@@ -181,7 +117,7 @@ export class SpeechClient {
     this.#numbers.delete(context.number);
     const cancelled = context.state === 'cancelled';
     context.state = 'ended';
-    context.listener.onEnd({ reason: cancelled ? 'cancelled' : reason, detail });
+    context.listener.onEnd(cancelled ? { reason: 'cancelled', detail: context.account(detail) } : { reason, detail });
     this.#admitWaiting();
   }
 
@@ -189,6 +125,7 @@ export class SpeechClient {
     if (!this.#ready) return;
     const contexts = [...this.#contexts.values()];
     for (const context of contexts.filter(({ admitted }) => !admitted)) {
+      if (contexts.filter(({ admitted }) => admitted).length >= this.limits.contexts) return;
       if (context.config !== this.#configSent) {
         if (contexts.some(({ admitted }) => admitted)) return;
         this.send({ type: 'session.config', ...JSON.parse(context.config) });
@@ -201,7 +138,9 @@ export class SpeechClient {
   // Connection ---------------------------------------------------------------------------------------------------
 
   #onClose({ code, reason }) {
-    this.#forget('lost');
+    this.#forget();
+    for (const context of [...this.#contexts.values()])
+      if (context.admitted && !context.rewind()) this.endContext(context, 'lost', {});
     const longest = Math.min(RETRY_MS.longest, RETRY_MS.first * 2 ** this.#attempts);
     const retryMs = longest * (0.5 + Math.random() / 2); // spread, so that all pages do not return at once
     this.#attempts += 1;
@@ -209,12 +148,12 @@ export class SpeechClient {
     this.#handlers.onStatus({ state: 'waiting', retryMs, reason: reason || `connection lost (${code})` });
   }
 
-  /** The socket is gone, and with it the contexts that the server knew. Those it had not heard of go on waiting. */
-  #forget(why) {
+  /** The socket is gone, and what was said on it. */
+  #forget() {
     this.#socket = null;
     this.#ready = false;
     this.#configSent = null;
-    for (const context of [...this.#contexts.values()]) if (context.admitted) this.endContext(context, why, {});
+    this.#numbers.clear();
   }
 
   // Messages from the server -------------------------------------------------------------------------------------
@@ -238,7 +177,7 @@ export class SpeechClient {
 
   #CONTEXT_MESSAGES = {
     'audio.start': (context, message) => this.#onStart(context, message),
-    'audio.segment': (context, message) => context.state !== 'cancelled' && context.listener.onSegment(message),
+    'audio.segment': (context, message) => context.state !== 'cancelled' && this.#onSegment(context, message),
     'input.flushed': (context, message) => context.state !== 'cancelled' && context.listener.onFlushed(message),
     'session.progress': (context, message) => context.state !== 'cancelled' && context.listener.onProgress(message),
     'audio.done': (context, message) => this.#onAudioDone(context, message),
@@ -249,6 +188,8 @@ export class SpeechClient {
   #onReady(message) {
     this.#ready = true;
     this.#attempts = 0;
+    const { contexts, text_characters: text, message_bytes: bytes } = message.limits;
+    this.limits = { contexts, text, message: Math.floor((bytes - BYTES_AROUND_TEXT) / MOST_BYTES_PER_CHARACTER) };
     this.#handlers.onReady(message);
     this.#handlers.onStatus({ state: 'ready' });
     this.#admitWaiting();
@@ -256,20 +197,30 @@ export class SpeechClient {
 
   #onError(message) {
     const context = this.#contexts.get(message.context_id);
+    const about = this.#contexts.get(message.about_context_id);
     if (context) this.endContext(context, 'error', message);
+    else if (about && about.state !== 'cancelled') {
+      this.send({ type: 'input.cancel', context_id: about.id }); // a part of it was refused: it cannot be whole
+      this.endContext(about, 'error', message);
+    }
     // A turn that was stopped may have had text on its way: that it is refused is no news.
     else if (message.code !== 'context_ended') this.#handlers.onRefused(message);
   }
 
   #onStart(context, message) {
     if (!isFormat(message.format)) return this.#handlers.onFault(`audio format ${message.format} was not asked for`);
-    context.format = message.format;
-    context.number = message.context_number;
+    context.start(message);
     this.#numbers.set(context.number, context);
     if (context.state !== 'cancelled') context.listener.onStart(message);
   }
 
+  #onSegment(context, message) {
+    context.segment(message.text, message.start_sample);
+    context.listener.onSegment(message);
+  }
+
   #onAudioDone(context, message) {
+    context.complete = true;
     if (context.state === 'cancelled') return;
     if (message.samples !== context.samples) {
       this.#handlers.onFault(`${context.id}: ${context.samples} samples came, ${message.samples} were sent`);

@@ -1,66 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { SpeechClient } from '../../web/client.js';
-
-const READY = { type: 'session.ready', session_id: 's', protocol: 1, voices: [], config: {} };
-
-/** A socket whose other end is the test. */
-class Socket {
-  static all = [];
-  sent = [];
-
-  constructor(url, protocols) {
-    this.url = url;
-    this.protocols = protocols;
-    Socket.all.push(this);
-  }
-
-  send(text) {
-    this.sent.push(JSON.parse(text));
-  }
-
-  close() {}
-
-  receive(message) {
-    this.onmessage({
-      data: typeof message === 'string' || message instanceof ArrayBuffer ? message : JSON.stringify(message),
-    });
-  }
-
-  take() {
-    return this.sent.splice(0);
-  }
-}
-
-/** A binary message as the gateway frames it, `values` as 16-bit samples. */
-function binary({
-  number = 0,
-  sequence = 0,
-  first = 0,
-  values = [1, 2, 3],
-  magic = 'A8',
-  version = 1,
-  count = values.length,
-}) {
-  const view = new DataView(new ArrayBuffer(24 + 2 * values.length));
-  view.setUint8(0, magic.charCodeAt(0));
-  view.setUint8(1, magic.charCodeAt(1));
-  view.setUint8(2, version);
-  view.setUint8(3, sequence === 0 ? 1 : 0);
-  view.setUint32(4, number, true);
-  view.setUint32(8, sequence, true);
-  view.setUint32(12, count, true);
-  view.setBigUint64(16, BigInt(first), true);
-  values.forEach((value, i) => view.setInt16(24 + 2 * i, value, true));
-  return view.buffer;
-}
-
-const start = (id, number = 0, format = 'pcm') => ({
-  type: 'audio.start',
-  context_id: id,
-  context_number: number,
-  format,
-});
+import { binary, READY, Socket, start } from './socket.mjs';
 
 let log;
 let client;
@@ -284,9 +225,10 @@ test('an error with the context ends it; a refusal is told; text refused after a
   ]);
 });
 
-test('a lost connection ends what the server knew, is tried again ever later, and what was not sent is kept', () => {
+test('a lost connection ends what had begun to speak, and is tried again ever later', () => {
   const socket = connected();
   client.open(listener('a')).text('Hi');
+  socket.receive(start('turn-1', 0));
   socket.onclose({ code: 1006, reason: '' });
   client.open(listener('b')).text('held');
   assert.deepEqual(log, [
