@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,11 +13,12 @@ from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint, Voice
 from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
+from inference.costs import Costs
 from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
 from inference.heart import Heart
 from inference.memory import kv_slots
-from inference.messages import Cancel, Credit, Failed, Finished, Reference, Sampling, Started, Submit
+from inference.messages import Cancel, Credit, Failed, Finished, Reference, Release, Sampling, Started, Submit
 from inference.prompt import PromptBuilder
 from inference.records import (
     CodesChunk,
@@ -31,25 +31,14 @@ from inference.records import (
 )
 from inference.report import ARCounts
 from inference.runner import ARRunner, PrefixKV
-from inference.scheduler import Scheduler
+from inference.scheduler import Guard, Scheduler
 from inference.stepper import Landing, Stepper
 
 log = logging.getLogger("audio8.stage0")
 
 _IDLE_S = 0.5  # longest sleep without work; shorter than the promise of a beat
+_QUEUED_S = 0.05  # the same while someone waits for a share: one falls free with time alone
 _HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
-_WEIGHT_OF_NEWEST = 0.2  # of the moving averages of step and prefill times
-
-
-@dataclass(slots=True)
-class Average:
-    """A moving average of seconds."""
-
-    value: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Take a measurement in."""
-        self.value = self.value + _WEIGHT_OF_NEWEST * (seconds - self.value) if self.value else seconds
 
 
 class ARStage:
@@ -74,7 +63,13 @@ class ARStage:
         self._prefixes: dict[str, PrefixKV] = {}
         self._unsent: deque[Record] = deque([ProducerStarted()])
         self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
-        self._step_time, self._prefill_time = Average(), Average()
+        self._frame_s = 1 / checkpoint.config.frame_rate
+        self._costs = Costs(
+            deploy.ar.max_num_seqs,
+            checkpoint.config.frame_rate,
+            deploy.connector.initial_chunk_frames,
+            lambda: connector.feedback,
+        )
         self._counts = ARCounts(self._runner.slots)
         self._warm_up()
 
@@ -83,8 +78,7 @@ class ARStage:
         while True:
             self._report()
             self._heart.beat()
-            if self._unsent or (self._scheduler.idle() and not self._steps.flying):
-                self._channel.wait(self._deploy.connector.get_sleep_s if self._unsent else _IDLE_S)
+            self._sleep()
             for message in self._channel.receive():
                 self._handle(message)
             self._flush()
@@ -93,19 +87,31 @@ class ARStage:
 
     def step(self) -> None:
         """Admit at most one stream, make one frame for those whose turn it is, hand over the chunks that are due."""
-        now = time.monotonic()
-        newcomer = self._scheduler.admit(now, self._prefill_time.value) if self._steps.has_free else None
-        if newcomer is not None:
-            self._start(newcomer)
-        self._counts.look(time.monotonic(), self._scheduler.running, self._scheduler.waiting)
-        batch = self._scheduler.batch(time.monotonic(), self._guard_s())
+        if self._steps.has_free:
+            newcomer = self._scheduler.admit(time.monotonic(), self._costs.capacity(), self._guard)
+            if newcomer is not None:
+                self._start(newcomer)
+        begin = time.monotonic()
+        self._counts.look(begin, self._scheduler.running, self._scheduler.waiting)
+        batch = self._scheduler.batch(begin, self._costs.guard())
         if landing := self._run(batch):
             self._land(landing, time.monotonic())
+            if batch and landing.error is None:
+                self._costs.stepped(time.monotonic() - begin)
+
+    def _sleep(self) -> None:
+        """Until there is something to do, or for a while."""
+        if self._unsent:
+            self._channel.wait(self._deploy.connector.get_sleep_s)
+        elif not self._steps.flying and self._scheduler.idle(time.monotonic(), self._costs.capacity()):
+            self._channel.wait(_QUEUED_S if self._scheduler.waiting else _IDLE_S)
 
     def _handle(self, message: object) -> None:
         match message:
             case Submit():
                 self._add(message)
+            case Release(listener=listener):
+                self._scheduler.release(listener)
             case Cancel(stream_id=stream_id) if stream := self._streams.get(stream_id):
                 self._end(stream, StreamAborted(stream_id))
             case Credit(stream_id=stream_id, granted=granted) if stream := self._streams.get(stream_id):
@@ -114,47 +120,69 @@ class ARStage:
                     self._pause(stream)
 
     def _add(self, request: Submit) -> None:
-        connector = self._deploy.connector
-        config = self._checkpoint.config
+        connector, now = self._deploy.connector, time.monotonic()
+        try:
+            prompt = self._prompts.build(request.text, self._reference(request))
+            self._runner.check_length(prompt.packed)
+        except Exception as error:
+            log.exception("stream %d: no prompt", request.stream_id)
+            message = f"the segment could not be started: {error}"
+            self._channel.send(Failed(request.stream_id, "engine_failed", message))
+            return
         chunker = Chunker(
             connector.chunk_policy,
             request.initial_chunk_frames or connector.initial_chunk_frames,
             request.chunk_frames or connector.chunk_frames,
-            1 / config.frame_rate,
-            request.dry_at,
+            self._frame_s,
+            self._dry_at(request, now),
         )
-        stream = Stream(request, chunker, time.monotonic(), 1 / config.frame_rate, config.num_codebooks)
+        stream = Stream(request, chunker, now, self._frame_s, prompt)
         self._streams[request.stream_id] = stream
-        self._scheduler.add(stream)
+        self._scheduler.add(stream, now)
+
+    def _dry_at(self, request: Submit, now: float) -> float | None:
+        """When the listener is dry: the gateway knows what others say before, we what is on its way."""
+        known = [at for at in (request.dry_at, self._scheduler.dry_at(request.listener, now)) if at is not None]
+        return max(known, default=None)
 
     def _start(self, stream: Stream) -> None:
         """Prefill into a free slot."""
-        request, begin = stream.request, time.monotonic()
+        request, packed = stream.request, stream.prompt.packed
+        self._send_before(self._costs.prefill_s(self._columns(stream)))
+        begin = time.monotonic()
         self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
         slot = stream.slot = self._steps.take()
         stream.ran_at = begin
         if self._deploy.connector.chunk_policy != "whole":  # one chunk at the end: there is nothing to wait for before
             self._open(stream)
         try:
-            reference = self._reference(request)
-            prompt = self._prompts.build(request.text, reference)
-            self._runner.check_length(prompt.packed)
-            length = self._prefix(slot, request.voice, prompt.packed[:, : prompt.prefix])
-            stream.sequence = self._runner.sequence(
-                slot, prompt.packed, length, request.sampling, request.segment_index
-            )
+            length = self._prefix(slot, request.voice, packed[:, : stream.prompt.prefix])
+            stream.sequence = self._runner.sequence(slot, packed, length, request.sampling, request.segment_index)
         except Exception as error:
             log.exception("stream %d: prefill failed", request.stream_id)
             self._fail(stream, f"the segment could not be started: {error}")
             return
-        self._prefill_time.add(time.monotonic() - begin)
-        self._counts.prefilled(time.monotonic() - begin)
-        self._channel.send(Started(request.stream_id, prompt.text_tokens, begin - stream.arrived))
+        seconds = time.monotonic() - begin
+        self._costs.prefilled(self._columns(stream), seconds)
+        self._counts.prefilled(seconds)
+        self._channel.send(Started(request.stream_id, stream.prompt.text_tokens, begin - stream.arrived))
+
+    def _send_before(self, prefill_s: float) -> None:
+        """For so long there will be no step: hand over what is due until then."""
+        now, pace = time.monotonic(), self._pace(prefill_s)
+        for stream in self._scheduler.running:
+            if stream.sequence is not None:
+                self._send_due(stream, False, now, pace)
+
+    def _columns(self, stream: Stream) -> int:
+        """How many the prefill has to compute."""
+        kept = stream.request.voice in self._prefixes
+        return stream.prompt.packed.shape[1] - (stream.prompt.prefix if kept else 0)
 
     def _open(self, stream: Stream) -> None:
         """Stage 1 begins to wait for the stream's chunks."""
         stream.opened = True
-        self._unsent.append(StreamOpened(stream.request.stream_id, stream.request.dry_at))
+        self._unsent.append(StreamOpened(stream.request.stream_id, stream.chunker.dry_at))
 
     def _reference(self, request: Submit) -> Reference | None:
         return request.reference if request.voice is None else self._voices[request.voice].reference
@@ -170,13 +198,11 @@ class ARStage:
 
     def _run(self, batch: list[Stream]) -> Landing | None:
         """Launch a step and read one: the same, or the one before."""
-        self._heart.beat(self._step_time.value)
+        self._heart.beat(self._costs.step_s)
         begin = time.monotonic()
         landing = self._steps.step(batch)
         if landing is not None and landing.error is None:
-            seconds = time.monotonic() - begin
-            self._step_time.add(seconds)
-            self._counts.stepped(seconds, len(landing.streams))
+            self._counts.stepped(time.monotonic() - begin, len(landing.streams))
         return landing
 
     def _land(self, landing: Landing, now: float) -> None:
@@ -203,15 +229,15 @@ class ARStage:
             sequence.frames.append(frame)
             self._counts.made_frame()
         full = frame is not None and sequence.step == len(sequence.frames) and not self._runner.room(sequence)
-        self._send_due(stream, frame is None or full, now)
+        self._send_due(stream, frame is None or full, now, self._pace())
         if frame is None or full:
+            self._costs.ended(len(sequence.frames))
             codes = stream.codes(0, len(sequence.frames))
             reason = "max_length" if full else "done"
             self._end(stream, None)
             self._channel.send(Finished(stream.request.stream_id, reason, codes))
 
-    def _send_due(self, stream: Stream, ended: bool, now: float) -> None:
-        pace = self._pace()
+    def _send_due(self, stream: Stream, ended: bool, now: float, pace: Pace) -> None:
         while True:
             frames = stream.chunker.due(stream.pending, ended, now, pace)
             last = ended and frames == stream.pending
@@ -226,16 +252,12 @@ class ARStage:
                 break
         self._flush()
 
-    def _pace(self) -> Pace:
-        """A stream gets its turn every so many steps as there are more streams than rows."""
-        feedback = self._connector.feedback
-        turns = max(1.0, len(self._scheduler.running) / self._deploy.ar.max_num_seqs)
-        return Pace(self._step_time.value * turns, feedback.seconds_per_frame, feedback.backlog_frames)
+    def _pace(self, pause_s: float = 0.0) -> Pace:
+        return self._costs.pace(len(self._scheduler.running), pause_s)
 
-    def _guard_s(self) -> float:
-        """A listener with less than this is served before newcomers: a prefill, a step and the decode of a chunk."""
-        decode = self._deploy.connector.initial_chunk_frames * self._connector.feedback.seconds_per_frame
-        return self._prefill_time.value + 2 * self._step_time.value + decode
+    def _guard(self, newcomer: Stream) -> Guard:
+        """Who has less is served before the newcomer is prefilled."""
+        return self._costs.guard(self._columns(newcomer))
 
     def _tell_held_back(self, now: float) -> None:
         for stream in self._scheduler.running:
@@ -254,7 +276,7 @@ class ARStage:
     def _end(self, stream: Stream, record: Record | None) -> None:
         """Whatever ends a stream comes through here: its slot is free again, and stage 1 is told."""
         del self._streams[stream.request.stream_id]
-        self._scheduler.remove(stream)
+        self._scheduler.remove(stream, time.monotonic())
         if stream.slot is not None:
             self._steps.release(stream.slot)
         if record is not None and stream.opened:
@@ -288,11 +310,11 @@ class ARStage:
         sampling = Sampling(max_new_tokens=1)
         begin = time.monotonic()
         sequence = self._runner.sequence(slot, packed, 0, sampling, 0)
-        self._prefill_time.add(time.monotonic() - begin)
+        self._costs.prefilled(packed.shape[1], time.monotonic() - begin)
         for _ in range(3):
             begin = time.monotonic()
             self._runner.step([sequence])
-        self._step_time.add(time.monotonic() - begin)
+        self._costs.stepped(time.monotonic() - begin)
         self._steps.release(slot)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from inference.chunking import Chunker
 from inference.messages import Submit
+from inference.prompt import Prompt
 from inference.sequence import Sequence
 
 
@@ -20,13 +21,18 @@ class Stream:
     chunker: Chunker
     arrived: float
     frame_s: float
-    books: int
+    prompt: Prompt
     credit: bool = True
     opened: bool = False  # stage 1 knows of it
     paused: bool = False
     ran_at: float = 0.0
     slot: int | None = None
     sequence: Sequence | None = None
+
+    @property
+    def listener(self) -> int:
+        """Whose it is."""
+        return self.request.listener
 
     @property
     def pending(self) -> int:
@@ -41,4 +47,4 @@ class Stream:
     def codes(self, first: int, end: int) -> np.ndarray:
         """Frames first … end - 1 as uint16 [Q, end - first]."""
         frames = self.sequence.frames[first:end]
-        return np.stack(frames, axis=1) if frames else np.zeros((self.books, 0), dtype=np.uint16)
+        return np.stack(frames, axis=1) if frames else np.zeros((len(self.prompt.packed) - 1, 0), dtype=np.uint16)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+PIECE_FRAMES = 8  # frames of one codec call, at most: for so long an urgent stream may have to wait for another one
 FEWEST_EARLY_FRAMES = 2  # a chunk that leaves early has at least so many: the codec's cost of a call is paid per chunk
 DEFAULT_MARGIN_S = 0.12  # what prefills of newcomers, wake-ups and the socket may cost; measured on two busy cores
 
@@ -17,12 +18,15 @@ class Pace:
     """How fast things go now.
 
     `step_s`: seconds from one frame of this stream to its next.  `decode_s_per_frame` and `backlog_frames`: the codec's
-    feedback, that is its seconds per frame and the frames that wait before ours.
+    feedback, that is its seconds per frame and the frames that wait before ours.  `pause_s`: no step is run for so long
+    from now on, as someone is prefilled.  `streams`: how many take turns.
     """
 
     step_s: float = 0.0
     decode_s_per_frame: float = 0.0
     backlog_frames: int = 0
+    pause_s: float = 0.0
+    streams: int = 1
 
     def decode_s(self, frames: int) -> float:
         """Seconds until `frames` that leave now are decoded."""
@@ -94,9 +98,11 @@ class Chunker:
     def _leaves_early(self, pending: int, now: float, pace: Pace) -> bool:
         """Whether to wait for one more frame would be too late: it takes a step, and the next look is a step later.
 
-        Two more steps are for jitter, which grows with them: a prefill in between, or a busy machine.
+        Two more steps are for jitter, which grows with them: a prefill in between, or a busy machine.  The codec may
+        have to decode as much for each other stream first: steps go to the least slack, so all come to be dry at once.
         """
         if self._policy != "adaptive" or not self.sent_frames or pending < FEWEST_EARLY_FRAMES:
             return False
         assert self._clock.dry_at is not None  # something was sent
-        return self._clock.dry_at - now < pace.decode_s(pending) + 4 * pace.step_s + self._margin_s
+        lead = pace.pause_s + pace.decode_s(pace.streams * pending) + 4 * pace.step_s + self._margin_s
+        return self._clock.dry_at - now < lead

@@ -7,7 +7,7 @@ import mmap
 import os
 import select
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from inference.records import Record, decode, encode
@@ -15,7 +15,6 @@ from inference.ring import HEADER, Ring
 
 DEFAULT_CAPACITY = 1 << 20  # bytes; about 1,900 chunks of 25 frames with 10 codebooks
 _SHARED_MEMORY = "/dev/shm"
-_WEIGHT_OF_NEWEST = 0.2  # of the moving average of decode times: it follows a change within some ten chunks
 _SECONDS_WORD, _BACKLOG_WORD = 0, 1
 
 
@@ -33,16 +32,6 @@ class Feedback:
 
     seconds_per_frame: float = 0.0
     backlog_frames: int = 0
-
-    def measured(self, frames: int, seconds: float) -> Feedback:
-        """With the time of one decode of `frames` taken into the moving average."""
-        if not frames:
-            return self
-        newest = seconds / frames
-        if not self.seconds_per_frame:
-            return replace(self, seconds_per_frame=newest)
-        average = self.seconds_per_frame + _WEIGHT_OF_NEWEST * (newest - self.seconds_per_frame)
-        return replace(self, seconds_per_frame=average)
 
 
 class SharedMemoryConnector:

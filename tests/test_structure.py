@@ -14,7 +14,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 OWN_PACKAGES = {"gateway", "inference", "protocol", "tests"}
 SHARED_WITH_GATEWAY = ("messages", "deploy", "channel", "connector")  # modules of inference
-POLICY = ("scheduler", "deadlines", "chunking", "records", "report", "ring", *SHARED_WITH_GATEWAY)
+POLICY = (
+    "average",
+    "chunking",
+    "costs",
+    "deadlines",
+    "decode_queue",
+    "records",
+    "report",
+    "ring",
+    "scheduler",
+    *SHARED_WITH_GATEWAY,
+)
 
 
 def sources(package: str) -> list[Path]:

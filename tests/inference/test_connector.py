@@ -177,14 +177,6 @@ def test_feedback_is_seen_at_the_other_end(connector):
     other.close()
 
 
-def test_feedback_follows_the_decode_times():
-    feedback = Feedback(backlog_frames=5).measured(4, 0.04)
-    assert feedback == Feedback(0.01, 5) and feedback.measured(0, 1.0) == feedback
-    for _ in range(30):
-        feedback = feedback.measured(25, 0.5)
-    assert feedback.seconds_per_frame == pytest.approx(0.02, rel=0.01)
-
-
 def test_nothing_is_left_behind():
     before = set(os.listdir("/dev/fd"))
     connector = SharedMemoryConnector.create(sleep_s=0.01)
