@@ -15,11 +15,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inference.dual_ar import DualAR
+from inference.fast_ar import FastAR
+from inference.flat import FlatStack, attend_few
 from inference.messages import Sampling
 from inference.noise import FrameNoise
-from inference.sampling import FEW, SamplingRows, penalise, sample, sample_semantic
+from inference.sampling import FEW, SamplingRows, penalise, sample_semantic
 from inference.sequence import Sequence, StepResult
 from inference.slots import SlotState
+from inference.transformer import turns_at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +60,9 @@ class ARRunner:
         self._draw, self._ignore_eos = draw or self._drawn, ignore_eos
         shape = (config.n_layer, slots, config.n_local_heads, self.max_len, config.head_dim)
         self.keys, self.values = (torch.zeros(shape, dtype=dtype, device=self.device) for _ in range(2))
-        fast = (config.n_fast_layer, width, config.fast_n_local_heads, self.books, config.fast_head_dim)
-        self._fast_keys, self._fast_values = (torch.zeros(fast, dtype=dtype, device=self.device) for _ in range(2))
+        grouped = (config.n_local_heads, config.n_head // config.n_local_heads, config.head_dim)
+        self._nothing = torch.zeros(grouped, dtype=dtype, device=self.device)  # what a row without a sequence sees
+        self._slow_stack, self._fast = FlatStack(model.layers), FastAR(model, width)
         self.state = SlotState(config, slots, self.device)
         self._noise = np.ones((width, self.noise.size), dtype=np.float32)  # of a step; rows without a sequence keep it
 
@@ -143,20 +147,34 @@ class ARRunner:
     def _slow(self, sequences: list[Sequence], rows: Tensor) -> Tensor:
         """-> hidden [B, C] before the final norm; rows without a sequence are padding."""
 
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            y = torch.zeros_like(q)
-            for row, sequence in enumerate(sequences):
-                # Each row by itself, over just its own positions: its sum does not know the other rows' lengths.
-                keys, values = self.keys[layer, sequence.slot], self.values[layer, sequence.slot]
-                at = sequence.length
-                keys[:, at], values[:, at] = k[row, :, 0], v[row, :, 0]
-                grouped = q[row].reshape(1, k.shape[1], -1, q.shape[-1])  # [1, K, G, D]: heads as queries, no repeats
-                seen = F.scaled_dot_product_attention(grouped, keys[None, :, : at + 1], values[None, :, : at + 1])
-                y[row] = seen.reshape(q.shape[1:])
-            return y
+        count, head_dim = len(sequences), self.keys.shape[-1]
+        at = self._flat_places(rows[:count])
+        seen = [self._seen(sequence) for sequence in sequences]
 
-        embedded = self.model.embed(self.state.columns[rows][:, :, None])
-        return self.model.slow(embedded, self.state.lengths[rows][:, None], attend)[:, 0]
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            self.keys[layer].view(-1, head_dim).index_copy_(0, at, k[:count].reshape(-1, head_dim))
+            self.values[layer].view(-1, head_dim).index_copy_(0, at, v[:count].reshape(-1, head_dim))
+            # Each row by itself, over just its own positions: its sum does not know the other rows' lengths.
+            rows = [
+                attend_few(q[row].view(k.shape[1], -1, head_dim), keys[layer], values[layer])
+                for row, (keys, values) in enumerate(seen)
+            ]
+            return torch.stack(rows + [self._nothing] * (self.width - len(rows)))
+
+        embedded = self.model.embed(self.state.columns[rows][:, :, None])[:, 0]
+        turns = turns_at(self.model.rope, self.state.lengths[rows][None])[0]
+        return self._slow_stack(embedded, turns, attend)
+
+    def _flat_places(self, slots: Tensor) -> Tensor:
+        """Where the next keys and values of the slots [n] go in one layer's, counted in heads of positions: [n * K]."""
+        heads = self.keys.shape[2]
+        first = (slots[:, None] * heads + torch.arange(heads, device=self.device)) * self.max_len
+        return (first + self.state.lengths[slots][:, None]).view(-1)
+
+    def _seen(self, sequence: Sequence) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Keys and values of the positions that the next step sees, [K, P, D] of each layer."""
+        end = sequence.length + 1
+        return self.keys[:, sequence.slot, :, :end].unbind(), self.values[:, sequence.slot, :, :end].unbind()
 
     def _parameters(self, sequences: list[Sequence], rows: Tensor) -> SamplingRows:
         """Sampling parameters of the rows.  Nearly always few candidates suffice; sorting all takes far longer."""
@@ -188,31 +206,6 @@ class ARRunner:
             logits = penalise(logits, self.state.said[rows], parameters.penalty)
         ras = parameters.with_ras(config.ras_temperature, config.ras_top_p)
         return sample_semantic(logits, parameters, ras, normal, high, self.state.windows[rows])
-
-    def _fast(self, hidden: Tensor, semantic: Tensor, noise: Tensor, parameters: SamplingRows) -> Tensor:
-        """hidden [B, C], semantic codes [B] -> the frames' codes int64 [B, Q]."""
-        codes = [semantic]
-        x = torch.stack((self.model.fast_input(hidden), self.model.fast_embeddings(semantic)), dim=1)
-        for book in range(1, self.books):
-            first = 0 if book == 1 else book  # positions 0 and 1 are one pass: position 0's logits are not needed
-            logits = self.model.fast(x, first, self._attend_fast(first))[:, -1]
-            codes.append(sample(logits, parameters, noise[:, book - 1]))
-            x = self.model.fast_embeddings(codes[-1])[:, None]
-        return torch.stack(codes, dim=1)
-
-    def _attend_fast(self, first: int) -> Callable[[int, Tensor, Tensor, Tensor], Tensor]:
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            end = first + k.shape[2]
-            keys, values = self._fast_keys[layer], self._fast_values[layer]
-            keys[:, :, first:end], values[:, :, first:end] = k, v
-            gqa = q.shape[1] != k.shape[1]
-            if first == 0:
-                return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa)
-            grouped = q.reshape(len(q), k.shape[1], -1, q.shape[-1])  # one query a head: heads as queries, no repeats
-            seen = F.scaled_dot_product_attention(grouped, keys[:, :, :end], values[:, :, :end])
-            return seen.reshape(q.shape)
-
-        return attend
 
     def _drawn(self, sequence: Sequence) -> np.ndarray:
         return self.noise.draw(sequence.sampling.seed, sequence.segment_index, sequence.step)

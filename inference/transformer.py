@@ -66,9 +66,11 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        # Written out: on a CPU `F.rms_norm` takes four times as long for the few rows of a step.
+        # Written out, with few operations: on a CPU `F.rms_norm` takes longer for the few rows of a step.
         wide = x.float()
-        return (wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x.dtype) * self.weight
+        length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+        scale = length.square().mul_(1 / x.shape[-1]).add_(self.eps).rsqrt_()
+        return (wide * scale).to(x.dtype) * self.weight
 
 
 class LayerScale(nn.Module):
