@@ -21,8 +21,12 @@ export class SpeechError extends Error {
   }
 }
 
-const MESSAGES = { lost: 'the connection was lost while this was spoken', closed: 'the client was closed' };
-const ALL_SPOKEN = ['done', 'max_length', 'idle', 'cancelled'];
+/** Ends that are failures, besides `error`: code and message. */
+const FAILURES = {
+  lost: ['lost', 'the connection was lost while this was spoken'],
+  closed: ['closed', 'the client was closed'],
+  idle: ['context_ended', 'no text came for too long, so the server ended the speech'],
+};
 
 /** Speaks `text`; `opening` may have `voice`, `seed` and `language`. Audio is kept until it is taken. */
 export function say(client, text, opening = {}) {
@@ -88,8 +92,9 @@ class Turn {
     if (this.#chunks.length > 0) return { value: this.#chunks.shift(), done: false };
     if (this.#problem !== null) throw this.#problem;
     const { reason, detail } = this.#end;
-    if (ALL_SPOKEN.includes(reason)) return { value: undefined, done: true };
-    throw new SpeechError(detail.code ?? reason, detail.message ?? MESSAGES[reason] ?? 'the speech failed');
+    if (reason === 'error') throw new SpeechError(detail.code, detail.message);
+    if (Object.hasOwn(FAILURES, reason)) throw new SpeechError(...FAILURES[reason]);
+    return { value: undefined, done: true };
   }
 
   async return() {

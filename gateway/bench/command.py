@@ -32,41 +32,32 @@ class BenchError(Exception):
 
 def bench(options: BenchOptions) -> int:
     """Measure and report -> exit status: 0 all spoken, 1 something failed, 130 interrupted (what is known is told)."""
-    run = Run(options)
-    status = OK
     try:
-        run.prepare()
-        asyncio.run(run.measure())
-    except KeyboardInterrupt:
-        status = INTERRUPTED
+        run = Run(options)
+        interrupted = _measure_until_interrupted(run)
+        failed = run.report(interrupted)
     except (BenchError, AddressError, PlotError) as error:
         print(f"audio8-gateway bench: {error}", file=sys.stderr)
         return FAILED
+    if interrupted:
+        return INTERRUPTED
+    return FAILED if failed else OK
+
+
+def _measure_until_interrupted(run: Run) -> bool:
+    """Measure -> whether it was interrupted (Ctrl-C)."""
     try:
-        failed = run.report(interrupted=status == INTERRUPTED)
-    except (BenchError, PlotError) as error:
-        print(f"audio8-gateway bench: {error}", file=sys.stderr)
-        return FAILED
-    return status or (FAILED if failed else OK)
+        asyncio.run(run.measure())
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 class Run:
-    """One measurement: `prepare`, `measure`, `report`; what was measured stays if it is interrupted."""
+    """One measurement: `measure`, then `report`; what was measured stays if it is interrupted."""
 
     def __init__(self, options: BenchOptions) -> None:
-        self._options = options
-        self._pace = Pace(
-            options.concurrency, options.characters_per_s if options.realtime else None, options.request_rate
-        )
-        self._utterances: list[Utterance] = []
-        self._begin = 0.0
-        self._model = ""
-        self._sample_rate = 0
-
-    def prepare(self) -> None:
         """See that it can be done at all.  Raises BenchError, AddressError, PlotError."""
-        options = self._options
-        self._url = endpoint_url(options.url)
         if options.api_key is not None and not is_key(options.api_key):
             raise BenchError("the API key has characters that no key has")
         for path in filter(None, (options.output, options.plot)):
@@ -74,7 +65,16 @@ class Run:
                 raise BenchError(f"cannot write {path}: there is no folder {path.parent}")
         if options.plot is not None:
             check_plot()
+        self._options = options
+        self._url = endpoint_url(options.url)
+        self._pace = Pace(
+            options.concurrency, options.characters_per_s if options.realtime else None, options.request_rate
+        )
         self._texts = make_texts(options.prompts + options.warmups, options.words, options.text_file, options.seed)
+        self._utterances: list[Utterance] = []
+        self._begin = 0.0
+        self._model = ""
+        self._sample_rate = 0
 
     async def measure(self) -> None:
         """Fill the list of utterances.  Raises BenchError if the gateway takes no connection."""

@@ -73,11 +73,17 @@ test('a failure is thrown behind the audio before it, with its code', async () =
   await assert.rejects(turn.next(), (error) => error instanceof SpeechError && error.code === 'overloaded');
 });
 
-test('a lost connection is told as such', async () => {
-  const turn = say(client, 'Hi');
-  client.context.listener.onEnd({ reason: 'lost', detail: {} });
-  await assert.rejects(turn.next(), { code: 'lost' });
-});
+for (const [reason, code] of [
+  ['lost', 'lost'],
+  ['closed', 'closed'],
+  ['idle', 'context_ended'],
+]) {
+  test(`an end that is ${reason} is a failure`, async () => {
+    const turn = say(client, 'Hi');
+    client.context.listener.onEnd({ reason, detail: {} });
+    await assert.rejects(turn.next(), (error) => error instanceof SpeechError && error.code === code);
+  });
+}
 
 test('cancel ends the iteration, drops what was not taken, and tells what was heard', async () => {
   const turn = say(client, 'Hi');
