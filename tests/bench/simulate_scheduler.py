@@ -4,8 +4,8 @@
 
 `Scheduler`, `Costs`, `Chunker` and `DecodeQueue` are the ones that the stages use, called in the stages' order; only
 the model and the clock are simulated.  Listeners play in real time and ask again when they have heard the end.  The
-rival serves first come, first served: a stream keeps its place in the step to its end, chunks are of 4, then 25
-frames, and are decoded whole in order of arrival.
+rival serves first come, first served: an utterance is one stream, which keeps its place in the step to its end, chunks
+are of 4, then 25 frames, and are decoded whole in order of arrival.
 """
 
 from __future__ import annotations
@@ -78,15 +78,14 @@ def simulate(
 
 def print_table(seconds: float) -> None:
     """Both policies on the same traces, as markdown."""
-    print("| machine | listeners | sum of rates | first packet, mean / p99 | ran dry | FCFS: first packet | ran dry |")
+    print("| machine | listeners | of what fits | first packet, mean / p99 | ran dry | FCFS: first packet | ran dry |")
     print("|---|---|---|---|---|---|---|")
     for machine in MACHINES:
         one = simulate(machine, 1, True, seconds)
         for listeners in LISTENERS:
             ours, rival = (simulate(machine, listeners, policy, seconds) for policy in (True, False))
-            fits = "fits" if listeners <= ours.capacity else f"{listeners / ours.capacity:.1f} of what fits"
             print(
-                f"| {machine.name} | {listeners} | {fits} "
+                f"| {machine.name} | {listeners} | {listeners / ours.capacity:.2f} "
                 f"| {_ms(ours)} ({ours.mean / one.mean:.1f} ×, {ours.p99 / one.p99:.1f} ×) | {_dry(ours)} "
                 f"| {_ms(rival)} | {_dry(rival)} |",
                 flush=True,

@@ -84,7 +84,7 @@ class Simulation:
 
     def _ask(self, now: float) -> None:
         segments = [self._rng.randint(25, 130) for _ in range(self._rng.randint(1, 3))]
-        utterance = Utterance(next(self._numbers), segments, now)
+        utterance = Utterance(next(self._numbers), segments if self._ours else [sum(segments)], now)
         self.utterances.append(utterance)
         self._submit(utterance, 0)
 

@@ -1,0 +1,48 @@
+"""From a request to a sequence in a slot: its prompt, and the voices' prefixes that are kept."""
+
+from __future__ import annotations
+
+from inference.checkpoint import Checkpoint, Voice
+from inference.messages import Reference, Submit
+from inference.prompt import Prompt, PromptBuilder
+from inference.runner import ARRunner, PrefixKV
+from inference.sequence import Sequence
+
+
+class Prefiller:
+    """Knows the voices of a checkpoint and fills slots of the runner."""
+
+    def __init__(self, checkpoint: Checkpoint, runner: ARRunner) -> None:
+        self._runner = runner
+        self._prompts: PromptBuilder = checkpoint.prompt_builder()
+        self._voices: dict[str, Voice] = checkpoint.voices()
+        self._kept: dict[str, PrefixKV] = {}
+
+    def keep_prefixes(self, slot: int) -> None:
+        """Compute the prompt prefix of each voice, in a slot that nobody uses, and keep it."""
+        for name, voice in self._voices.items():
+            columns = self._prompts.prefix(voice.reference)
+            self._runner.prefill(slot, columns, 0)
+            self._kept[name] = self._runner.snapshot(slot, columns.shape[1])
+
+    def prompt(self, request: Submit) -> Prompt:
+        """Raises ValueError for a text or a reference that the model cannot take, or that leaves no room to speak."""
+        prompt = self._prompts.build(request.text, self._reference(request))
+        self._runner.check_length(prompt.packed)
+        return prompt
+
+    def columns(self, request: Submit, prompt: Prompt) -> int:
+        """How many `sequence` has to compute."""
+        return prompt.packed.shape[1] - (prompt.prefix if request.voice in self._kept else 0)
+
+    def sequence(self, slot: int, request: Submit, prompt: Prompt) -> Sequence:
+        """Prefill into a free slot."""
+        kept = self._kept.get(request.voice) if request.voice is not None else None
+        if kept is not None:
+            self._runner.restore(slot, kept)
+        else:
+            self._runner.prefill(slot, prompt.packed[:, : prompt.prefix], 0)
+        return self._runner.sequence(slot, prompt.packed, prompt.prefix, request.sampling, request.segment_index)
+
+    def _reference(self, request: Submit) -> Reference | None:
+        return request.reference if request.voice is None else self._voices[request.voice].reference
