@@ -10,7 +10,7 @@ import numpy as np
 
 from inference.ar_stream import Stream
 from inference.channel import StageChannel
-from inference.checkpoint import Checkpoint, Voice
+from inference.checkpoint import Checkpoint
 from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
 from inference.costs import Costs
@@ -18,8 +18,8 @@ from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
 from inference.heart import Heart
 from inference.memory import kv_slots
-from inference.messages import Cancel, Credit, Failed, Finished, Reference, Release, Sampling, Started, Submit
-from inference.prompt import PromptBuilder
+from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
+from inference.prefill import Prefiller
 from inference.records import (
     CodesChunk,
     ProducerStarted,
@@ -30,7 +30,7 @@ from inference.records import (
     StreamResumed,
 )
 from inference.report import ARCounts
-from inference.runner import ARRunner, PrefixKV
+from inference.runner import ARRunner
 from inference.scheduler import Guard, Scheduler
 from inference.stepper import Landing, Stepper
 
@@ -54,13 +54,11 @@ class ARStage:
     ):
         """Reads the weights, lays out the slots, keeps the voices' prefixes, runs once.  Raises what loading raises."""
         self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
-        self._prompts: PromptBuilder = checkpoint.prompt_builder()
-        self._voices: dict[str, Voice] = checkpoint.voices()
         self._runner = _runner(checkpoint, deploy, device)
+        self._prefiller = Prefiller(checkpoint, self._runner)
         self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
-        self._prefixes: dict[str, PrefixKV] = {}
         self._unsent: deque[Record] = deque([ProducerStarted()])
         self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
         self._frame_s = 1 / checkpoint.config.frame_rate
@@ -122,8 +120,7 @@ class ARStage:
     def _add(self, request: Submit) -> None:
         connector, now = self._deploy.connector, time.monotonic()
         try:
-            prompt = self._prompts.build(request.text, self._reference(request))
-            self._runner.check_length(prompt.packed)
+            prompt = self._prefiller.prompt(request)
         except Exception as error:
             log.exception("stream %d: no prompt", request.stream_id)
             message = f"the segment could not be started: {error}"
@@ -147,8 +144,8 @@ class ARStage:
 
     def _start(self, stream: Stream) -> None:
         """Prefill into a free slot."""
-        request, packed = stream.request, stream.prompt.packed
-        self._send_before(self._costs.prefill_s(self._columns(stream)))
+        request, columns = stream.request, self._columns(stream)
+        self._send_before(self._costs.prefill_s(columns))
         begin = time.monotonic()
         self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
         slot = stream.slot = self._steps.take()
@@ -156,14 +153,13 @@ class ARStage:
         if self._deploy.connector.chunk_policy != "whole":  # one chunk at the end: there is nothing to wait for before
             self._open(stream)
         try:
-            length = self._prefix(slot, request.voice, packed[:, : stream.prompt.prefix])
-            stream.sequence = self._runner.sequence(slot, packed, length, request.sampling, request.segment_index)
+            stream.sequence = self._prefiller.sequence(slot, request, stream.prompt)
         except Exception as error:
             log.exception("stream %d: prefill failed", request.stream_id)
             self._fail(stream, f"the segment could not be started: {error}")
             return
         seconds = time.monotonic() - begin
-        self._costs.prefilled(self._columns(stream), seconds)
+        self._costs.prefilled(columns, seconds)
         self._counts.prefilled(seconds)
         self._channel.send(Started(request.stream_id, stream.prompt.text_tokens, begin - stream.arrived))
 
@@ -175,26 +171,12 @@ class ARStage:
                 self._send_due(stream, False, now, pace)
 
     def _columns(self, stream: Stream) -> int:
-        """How many the prefill has to compute."""
-        kept = stream.request.voice in self._prefixes
-        return stream.prompt.packed.shape[1] - (stream.prompt.prefix if kept else 0)
+        return self._prefiller.columns(stream.request, stream.prompt)
 
     def _open(self, stream: Stream) -> None:
         """Stage 1 begins to wait for the stream's chunks."""
         stream.opened = True
         self._unsent.append(StreamOpened(stream.request.stream_id, stream.chunker.dry_at))
-
-    def _reference(self, request: Submit) -> Reference | None:
-        return request.reference if request.voice is None else self._voices[request.voice].reference
-
-    def _prefix(self, slot: int, voice: str | None, columns: np.ndarray) -> int:
-        """Bring the prompt's prefix into the slot, from the cache if it is a kept one -> its length."""
-        kept = self._prefixes.get(voice) if voice is not None else None
-        if kept is not None:
-            self._runner.restore(slot, kept)
-        else:
-            self._runner.prefill(slot, columns, 0)
-        return columns.shape[1]
 
     def _run(self, batch: list[Stream]) -> Landing | None:
         """Launch a step and read one: the same, or the one before."""
@@ -301,16 +283,13 @@ class ARStage:
     def _warm_up(self) -> None:
         """Speak a little, so that the first user does not pay for first calls; keep the voices' prefixes."""
         slot = self._steps.take()
-        voices = list(self._voices.items()) if self._deploy.ar.enable_prefix_caching else []
-        for name, voice in voices:
-            columns = self._prompts.prefix(voice.reference)
-            self._runner.prefill(slot, columns, 0)
-            self._prefixes[name] = self._runner.snapshot(slot, columns.shape[1])
-        packed = self._prompts.build("Ready.", None).packed
-        sampling = Sampling(max_new_tokens=1)
+        if self._deploy.ar.enable_prefix_caching:
+            self._prefiller.keep_prefixes(slot)
+        request = Submit(0, "Ready.", Sampling(max_new_tokens=1), listener=0)
+        prompt = self._prefiller.prompt(request)
         begin = time.monotonic()
-        sequence = self._runner.sequence(slot, packed, 0, sampling, 0)
-        self._costs.prefilled(packed.shape[1], time.monotonic() - begin)
+        sequence = self._prefiller.sequence(slot, request, prompt)
+        self._costs.prefilled(self._prefiller.columns(request, prompt), time.monotonic() - begin)
         for _ in range(3):
             begin = time.monotonic()
             self._runner.step([sequence])
