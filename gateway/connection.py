@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -73,7 +72,8 @@ class Connection:
         self._drained = asyncio.Event()  # few enough frames wait to be sent: the reader may go on
         self._outbox = Outbox(self._settings.limits.unsent_audio_s, self._wake.set)
         self._playback = Playback()
-        self._controls: deque[tuple[bytes, WSMsgType]] = deque()  # pings and pongs of the socket
+        self._pong: bytes | None = None  # the answer that is owed to the client's latest ping (RFC 6455, section 5.5.3)
+        self._must_ping = False
         self._heard_at = self._clock()
         self._pinged_at: float | None = None
         self._is_deaf = False  # what comes is not read any more
@@ -146,7 +146,7 @@ class Connection:
             case WSMsgType.BINARY:
                 return self._session.receive_binary(self._heard_at)
             case WSMsgType.PING:
-                self._controls.append((message.data, WSMsgType.PONG))
+                self._pong = message.data
                 return []
             case WSMsgType.PONG:
                 return []
@@ -250,18 +250,30 @@ class Connection:
     async def _write(self) -> None:
         """Pings, then messages, then the next piece of audio: one at a time, so that the former never wait for long."""
         while True:
-            while self._controls:
-                await self._send(*self._controls.popleft())
+            await self._send_controls()
             await self._send_frames()
             if self._session.waiting_frames <= self._settings.waiting_frames // 2:
                 self._drained.set()
-            if self._controls or self._session.waiting_frames:
+            if self._has_controls or self._session.waiting_frames:
                 continue
             if self._session.closing:
                 raise ConnectionOver("closed by the server")
             if not self._say_next():
                 self._wake.clear()
                 await self._wake.wait()
+
+    @property
+    def _has_controls(self) -> bool:
+        return self._must_ping or self._pong is not None
+
+    async def _send_controls(self) -> None:
+        """Ping and pong of the socket."""
+        if self._pong is not None:
+            data, self._pong = self._pong, None
+            await self._send(data, WSMsgType.PONG)
+        if self._must_ping:
+            self._must_ping = False
+            await self._send(b"", WSMsgType.PING)
 
     async def _send_frames(self) -> None:
         for frame in self._session.take_frames():
@@ -300,7 +312,7 @@ class Connection:
                 state, position = self._contexts[number].pipeline.progress(number == self._session.front)
                 self._session.progress(number, state, now, position)
             self._check_life(now)
-            if self._session.waiting_frames or self._controls:
+            if self._session.waiting_frames or self._has_controls:
                 self._wake.set()
 
     def _check_life(self, now: float) -> None:
@@ -313,7 +325,7 @@ class Connection:
             raise ConnectionOver("no answer to a ping", abort=True)
         if self._pinged_at is None and now - self._heard_at >= limits.ping_interval_s:
             self._pinged_at = now
-            self._controls.append((b"", WSMsgType.PING))
+            self._must_ping = True
 
     # End ------------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from gateway.replica import ReplicaState
 from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, StageReport, Started, Submit, VoiceInfo
 
 FRAME_SAMPLES = 2048
+_STAMP = 8  # samples, one for each byte
 INFO = ModelInfo(
     name="scripted",
     sample_rate=44100,
@@ -26,6 +28,19 @@ INFO = ModelInfo(
 def ramp(first: int, count: int) -> np.ndarray:
     """Samples that tell their position: exact in 16 bits, and never repeated within 20,000."""
     return ((np.arange(first, first + count) % 20000 - 10000) / 32767).astype(np.float32)
+
+
+def stamped(first: int, count: int) -> np.ndarray:
+    """Silence that begins with the time of its making: `made_at` of its 16-bit form, seconds of CLOCK_MONOTONIC."""
+    samples = np.zeros(count, np.float32)
+    if count >= _STAMP:
+        samples[:_STAMP] = np.frombuffer(np.float64(time.monotonic()).tobytes(), np.uint8) / np.float32(32767)
+    return samples
+
+
+def made_at(samples: np.ndarray) -> float:
+    """See `stamped`; int16 [n]."""
+    return float(samples[:_STAMP].astype(np.uint8).view(np.float64)[0])
 
 
 def frames_for(text: str) -> int:
@@ -150,7 +165,8 @@ class ScriptedEngine:
             stream.deliver(Started(request.stream_id, text_tokens=len(request.text), queue_s=0.0))
             await self._make(stream, request)
         finally:
-            self._tasks.pop(request.stream_id, None)
+            for kept in (self._tasks, self._streams, self._credit):
+                kept.pop(request.stream_id, None)
             self._tell()
 
     async def _make(self, stream: EngineStream, request: Submit) -> None:
@@ -163,7 +179,7 @@ class ScriptedEngine:
             stream.deliver(finished)
             await self._audio_gate.wait()
         chunks_left, code = self._fail.get(request.text, (None, ""))
-        first = 0
+        first, began = 0, time.monotonic()
         for number, size in enumerate(_sizes(total, request)):
             if number == chunks_left:
                 stream.deliver(EngineError(code, "scripted to fail"))
@@ -171,14 +187,22 @@ class ScriptedEngine:
             if number:
                 await self.chunk_gate.wait()
             await self._credit[request.stream_id].wait()
-            await asyncio.sleep(size / self._speed if self._speed else 0)
+            await self.pause(request, first, size, began)
             last = first + size == total
             if last and stream.finished is None:
                 stream.deliver(finished)
             samples = self._waveform(first * FRAME_SAMPLES, size * FRAME_SAMPLES)
-            stream.deliver(AudioChunk(request.stream_id, first, samples, last))
+            stream.deliver(self.carried(AudioChunk(request.stream_id, first, samples, last)))
             first += size
         self.completed.append(request.stream_id)
+
+    async def pause(self, request: Submit, first: int, size: int, began: float) -> None:
+        """Before a chunk of `size` frames from `first` on, of a stream that began at the time `began`."""
+        await asyncio.sleep(size / self._speed if self._speed else 0)
+
+    def carried(self, message: AudioChunk) -> AudioChunk:
+        """What arrives of a chunk: the same."""
+        return message
 
     def _tell(self) -> None:
         """Wake those who wait in `until`."""
