@@ -68,8 +68,8 @@ class StreamEndpoint:
         try:
             await websocket.prepare(request)
             transport = _bounded(request.transport, settings.send_buffer_bytes)
-        except ConnectionError:
-            return websocket  # the client has left in the middle of the handshake
+        except ConnectionError:  # the client has left in the middle of the handshake: nobody is left to be answered
+            return websocket if websocket.prepared else web.Response()
         info = self._service.engine.info
         session = ServerSession(
             hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()

@@ -113,8 +113,10 @@ def bystanders(port: int) -> Iterator[object]:
         return json.loads(process.stdout.readline())
 
     try:
-        while report()["chunks"] < LISTENERS * 4:
-            time.sleep(0.2)
+        heard = 0
+        while heard < LISTENERS * 4:
+            time.sleep(0.1)
+            heard += report()["chunks"]
         yield report
     finally:
         process.kill()

@@ -30,7 +30,7 @@ from aiohttp import web  # noqa: E402
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine, stamped  # noqa: E402
 
 from gateway import logs  # noqa: E402
-from gateway.server import make_app, shut_down  # noqa: E402
+from gateway.server import _GUARD, make_app, shut_down  # noqa: E402
 from gateway.settings import Settings  # noqa: E402
 from inference.channel import Unframer, frame  # noqa: E402
 from inference.messages import Submit  # noqa: E402
@@ -102,11 +102,11 @@ def _state(engine: ForgetfulEngine, watch: LoopWatch) -> dict[str, float]:
 
 async def _serve(options: argparse.Namespace) -> None:
     engine = ForgetfulEngine(LEAD_S if options.realtime else None)
-    limits = Limits(write_stall_s=3, ping_interval_s=1, ping_timeout_s=2)
+    limits = Limits(write_stall_s=3, ping_interval_s=1, ping_timeout_s=2, handshake_s=2)
     app = make_app(engine, Settings(limits=limits, close_s=1))
 
     watch = LoopWatch()
-    watching = asyncio.create_task(watch.run())
+    watching = [asyncio.create_task(watch.run())]
 
     async def state(request: web.Request) -> web.Response:
         if "collect" in request.query:
@@ -116,10 +116,12 @@ async def _serve(options: argparse.Namespace) -> None:
     app.router.add_get("/debug/state", state)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
+    watching.append(asyncio.create_task(app[_GUARD].watch(lambda: runner.server.connections)))
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
     print(f"ready {runner.addresses[0][1]}", flush=True)
     await asyncio.to_thread(sys.stdin.read)  # until whoever started it closes its end
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     await shut_down(app)
     await runner.cleanup()
 

@@ -1,4 +1,4 @@
-"""What the gateway itself costs: listeners in real time over a scripted stage, compared with a bare push of the same bytes.
+"""What the gateway itself costs: realtime listeners over a scripted stage, beside a bare push of the same bytes.
 
     python tests/bench/bench_outbound.py [--listeners 64] [--seconds 30] [--server-core 0] [--client-core 1]
 

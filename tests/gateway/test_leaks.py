@@ -10,8 +10,8 @@ from scripted_gateway import GatewayProcess, scripted_gateway
 
 HI = message("input.text", text="hi")
 WARM_UP = 500
-MOST_GROWTH = 1024  # bytes a cycle
-SLACK = 1 << 20  # of the allocator
+MOST_GROWTH = 256  # bytes a cycle
+SLACK = 1 << 20  # bytes, of the allocator
 
 
 def _cycle(port: int, rng: random.Random) -> None:
@@ -50,19 +50,5 @@ def test_nothing_is_left_of_clients_that_were_killed(tmp_path, warm_up, cycles):
         _cycles(gateway, rng, cycles)
         gateway.settled(before)
         after = gateway.state(collect=True)
-        assert after["rss"] - warm["rss"] < SLACK + cycles * MOST_GROWTH / 4, (warm, after)
+        assert after["rss"] - warm["rss"] < SLACK + cycles * MOST_GROWTH, (warm, after)
         assert "Traceback" not in gateway.log and " ERROR " not in gateway.log
-
-
-def test_idle_connections_cost_little(tmp_path):
-    """500 of them: less than 60 MB in all."""
-    with scripted_gateway(tmp_path / "log") as gateway:
-        RawSocket(gateway.port).socket.close()
-        before = gateway.state(collect=True)
-        clients = [RawSocket(gateway.port) for _ in range(500)]
-        try:
-            assert gateway.state()["rss"] - before["rss"] < 60e6
-        finally:
-            for client in clients:
-                client.socket.close()
-        gateway.settled(before)
