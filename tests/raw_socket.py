@@ -47,10 +47,17 @@ def fragmented(data: bytes, size: int = 1) -> bytes:
 
 
 class RawSocket:
-    """`messages` holds what was read: (opcode, payload) of each frame of the server."""
+    """`messages` holds what was read: (opcode, payload) of each frame of the server.
 
-    def __init__(self, port: int, handshake: bool = True) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_S)
+    `narrow`: the network takes next to nothing that is not read.
+    """
+
+    def __init__(self, port: int, handshake: bool = True, narrow: bool = False) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(_PATIENCE_S)
+        if narrow:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.connect(("127.0.0.1", port))
         self.messages: list[tuple[int, bytes]] = []
         self._buffer = bytearray()
         if handshake:

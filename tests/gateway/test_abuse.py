@@ -153,9 +153,9 @@ def test_a_flood_of_a_client_that_never_reads_is_bounded(gateway, unharmed, data
 
 def test_a_client_that_is_gone_without_a_word_is_noticed(gateway, unharmed):
     """It neither reads nor answers, as if its cable were cut: its ping stays unanswered, its socket takes no more."""
-    with RawSocket(gateway.port) as silent, RawSocket(gateway.port) as listener:
+    with RawSocket(gateway.port) as silent, RawSocket(gateway.port, narrow=True) as listener:
         listener.send(SPEAK)
-        time.sleep(3.5)  # longer than a ping and its answer may take
+        time.sleep(8)  # longer than a ping and its answer may take, and a write
         for client in (silent, listener):
             with contextlib.suppress(ConnectionError):
                 while client.socket.recv(1 << 16):
