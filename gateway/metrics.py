@@ -227,6 +227,12 @@ class _Standing(Collector):
         codec = [report for report in reports if not isinstance(report, ARReport)]
         streams = {state: sum(getattr(report, state) for report in ar) for state in STREAM_STATES}
         yield _states("streams", "Stage 0: streams by state", STREAM_STATES, streams)
+        yield _gauge("listeners", "Stage 0: listeners that were taken on", sum(report.listeners for report in ar))
+        yield _gauge(
+            "listeners_capacity",
+            "Stage 0: listeners whose rates fit, as measured",
+            sum(report.capacity for report in ar),
+        )
         yield _gauge("kv_slots", "Stage 0: KV slots", sum(report.slots for report in ar))
         yield _gauge("kv_slots_used", "Stage 0: KV slots in use", sum(report.slots_used for report in ar))
         yield _gauge(

@@ -273,8 +273,10 @@ class ARStage:
 
     def _report(self) -> None:
         """Tell the gateway what was done, if it is time."""
-        if self._counts.due(time.monotonic(), busy=bool(self._streams)):
-            self._channel.send(self._counts.take(self._scheduler.running, self._scheduler.waiting))
+        now, queue = time.monotonic(), self._scheduler
+        listeners = queue.listeners(now)
+        if self._counts.due(now, busy=bool(self._streams or listeners)):
+            self._channel.send(self._counts.take(queue.running, queue.waiting, listeners, self._costs.capacity()))
 
     def _flush(self) -> None:
         while self._unsent and self._connector.put(self._unsent[0]):

@@ -177,8 +177,8 @@ class ARReport:
 
     `steps`: (duration, streams in it) of each.  `frames`: those made.  `underruns`, `underrun_s`: how often, and how
     long, the slack of a stream was below 0.  `least_slack`: since the last report, None without a speaking stream.
-    `slacks`: of all speaking streams before the last step.  As it stands now: `resident`, `waiting` and `paused`
-    (without credit, wherever it is) streams, and KV slots.
+    `slacks`: of the speaking streams, when last there were any.  As it stands now: `resident`, `waiting` and `paused`
+    (without credit, wherever it is) streams, `listeners` that were taken on and how many would fit, and KV slots.
     """
 
     steps: tuple[tuple[float, int], ...]
@@ -190,6 +190,8 @@ class ARReport:
     resident: int
     waiting: int
     paused: int
+    listeners: int
+    capacity: float
     slots_used: int
     slots: int
     slacks: tuple[float, ...]

@@ -65,25 +65,28 @@ class ARCounts:
     def look(self, now: float, running: Iterable[Speaking], waiting: Iterable[Speaking]) -> None:
         """Once a step: who is how close to being dry."""
         since_last, self._looked_at = now - self._looked_at, now
-        dry, self._slacks = set(), []
+        dry, slacks = set(), []
         for stream in chain(running, waiting):
             slack = stream.slack(now) if stream.credit else None
             if slack is None:
                 continue
-            self._slacks.append(slack)
-            self._least = min(self._least, slack)
+            slacks.append(slack)
             if slack < 0:
                 dry.add(stream)
                 self._dry_s += min(-slack, since_last)
         self._underruns += len(dry - self._dry)
         self._dry = dry
+        self._slacks = slacks or self._slacks
+        self._least = min((self._least, *slacks))
 
     def due(self, now: float, busy: bool) -> bool:
-        """Whether to `take` a report and send it.  `busy`: the stage has streams."""
+        """Whether to `take` a report and send it.  `busy`: the stage has streams or listeners."""
         return self._timer.due(now, busy, counted=bool(self._steps or self._prefills))
 
-    def take(self, running: Collection[Speaking], waiting: Collection[Speaking]) -> ARReport:
-        """All since the last one."""
+    def take(
+        self, running: Collection[Speaking], waiting: Collection[Speaking], listeners: int, capacity: float
+    ) -> ARReport:
+        """All since the last one; listeners that were taken on, and how many would fit."""
         report = ARReport(
             steps=tuple(self._steps),
             prefills=tuple(self._prefills),
@@ -93,6 +96,8 @@ class ARCounts:
             resident=sum(stream.credit for stream in running),
             waiting=sum(stream.credit for stream in waiting),
             paused=sum(not stream.credit for stream in chain(running, waiting)),
+            listeners=listeners,
+            capacity=capacity,
             slots_used=len(running),
             slots=self._slots,
             slacks=tuple(self._slacks),

@@ -27,7 +27,7 @@ FRAME_S = FRAME_SAMPLES / 44100
 ROOT = Path(__file__).parents[2]
 REPORT = ARReport(
     steps=((0.011, 3), (0.05, 4)), prefills=(0.07,), frames=7, underruns=1, underrun_s=0.25, least_slack=-0.2,
-    resident=3, waiting=2, paused=1, slots_used=4, slots=8, slacks=(0.4, 3.0),
+    resident=3, waiting=2, paused=1, listeners=5, capacity=7.5, slots_used=4, slots=8, slacks=(0.4, 3.0),
 )  # fmt: skip
 
 
@@ -140,6 +140,7 @@ async def test_what_stages_report(gateway):
     assert series["audio8_stream_slack_seconds_count"] == {"": 2}
     assert series["audio8_stream_slack_least_seconds"] == {"": -0.2}
     assert series["audio8_streams"] == {"waiting": 2, "resident": 3, "paused": 1}
+    assert (series["audio8_listeners"][""], series["audio8_listeners_capacity"][""]) == (5, 7.5)
     assert (series["audio8_kv_slots"][""], series["audio8_kv_slots_used"][""]) == (8, 4)
     assert series["audio8_codec_decode_seconds_count"] == {"": 4} and series["audio8_codec_frames_total"] == {"": 40}
     assert series["audio8_codec_backlog_frames"] == {"": 11} and series["audio8_engine_restarts_total"] == {"": 2}

@@ -165,6 +165,7 @@ async def test_metrics_agree_with_what_clients_were_told():
     assert series["audio8_ar_step_rows_sum"][""] >= frames + len(engine.streams)  # and a step that finds the end
     assert 0 < series["audio8_ar_step_seconds_sum"][""] < 60 and series["audio8_codec_decode_seconds_sum"][""] > 0
     assert series["audio8_stream_slack_seconds_count"][""] > 0
+    assert series["audio8_listeners"][""] <= 1 < series["audio8_listeners_capacity"][""]
     assert series["audio8_kv_slots"][""] >= 4 and series["audio8_kv_slots_used"][""] == 0
     assert series["audio8_streams"] == {"waiting": 0, "resident": 0, "paused": 0}
 

@@ -45,13 +45,13 @@ def test_stage_0_counts_and_begins_anew():
         counts.made_frame()
     running, waiting = [Listener(5.0), Listener(None), Listener(4.0, credit=False)], [Listener(None), Listener(3.0)]
     counts.look(1.0, running, waiting)
-    report = counts.take(running, waiting)
+    report = counts.take(running, waiting, listeners=5, capacity=7.5)
     assert report.steps == ((0.02, 3), (0.01, 1)) and report.prefills == (0.05,) and report.frames == 3
     assert (report.resident, report.waiting, report.paused) == (2, 2, 1)
-    assert (report.slots_used, report.slots) == (3, 8)
+    assert (report.listeners, report.capacity, report.slots_used, report.slots) == (5, 7.5, 3, 8)
     assert report.slacks == (4.0, 2.0) and report.least_slack == 2.0
     assert (report.underruns, report.underrun_s) == (0, 0.0)
-    empty = counts.take([], [])
+    empty = counts.take([], [], 0, 1.0)
     assert not (empty.steps or empty.prefills or empty.frames or empty.slacks) and empty.least_slack is None
 
 
@@ -61,17 +61,17 @@ def test_each_underrun_is_counted_once_and_for_as_long_as_it_lasts():
         counts.look(now, [late, fine], [])
     late.dry_at = 3.0  # it was given audio at 1.8 s
     counts.look(2.0, [late, fine], [])
-    report = counts.take([late, fine], [])
+    report = counts.take([late, fine], [], 2, 4.0)
     assert report.underruns == 1 and report.underrun_s == pytest.approx(0.8)
     assert report.least_slack == pytest.approx(-0.8)
     counts.look(3.5, [late], [])
-    assert counts.take([late], []).underruns == 1
+    assert counts.take([late], [], 1, 4.0).underruns == 1
 
 
 def test_a_listener_who_has_no_room_is_not_dry():
     counts = ARCounts(slots=4)
     counts.look(5.0, [Listener(1.0, credit=False)], [])
-    report = counts.take([], [])
+    report = counts.take([], [], 0, 1.0)
     assert report.underruns == 0 and report.least_slack is None
 
 
