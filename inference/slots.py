@@ -59,6 +59,7 @@ class SlotState:
         first = codes[:, :1]
         self.columns[rows] = torch.cat((first + self._begin, codes), dim=1)
         self.lengths[rows] += 1
+        self.lengths[self.padding] = 0  # it is in most steps, and would come to the end of all positions
         # The published window starts after the first frame, which never enters it.
         windows = self.windows[rows]
         grown = torch.cat((windows[:, 1:], first), dim=1)

@@ -93,3 +93,13 @@ def test_different_seeds_speak_differently(checkpoint, model):
     packed = prompts(checkpoint)[0]
     one, two = generate(runner, [packed] * 2, [Sampling(seed=s, max_new_tokens=20) for s in (1, 2)])
     assert (one != two).mean() > 0.5
+
+
+def test_padding_never_comes_to_an_end(checkpoint, model):
+    """Many short sequences alone: more steps with empty rows than a slot has positions."""
+    runner = ARRunner(model, width=2, slots=2, max_len=200, ignore_eos=True)
+    packed = prompts(checkpoint)[2]
+    rounds = 2 * 200 // 25
+    alone = [generate(runner, [packed], [Sampling(max_new_tokens=25)])[0] for _ in range(rounds)]
+    for codes in alone[1:]:
+        np.testing.assert_array_equal(codes, alone[0])
