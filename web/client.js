@@ -47,6 +47,7 @@ export class SpeechClient {
   #numbers = new Map(); // by context_number, those whose audio has started
   #config = {};
   #configSent = null; // as JSON
+  #ending = false; // the server is about to end, and opens no more contexts
 
   /** Of the server: contexts at once, characters of text in a context's buffer and in a message. */
   limits = { contexts: Infinity, text: Infinity, message: Infinity };
@@ -122,7 +123,7 @@ export class SpeechClient {
   }
 
   #admitWaiting() {
-    if (!this.#ready) return;
+    if (!this.#ready || this.#ending) return;
     const contexts = [...this.#contexts.values()];
     for (const context of contexts.filter(({ admitted }) => !admitted)) {
       if (contexts.filter(({ admitted }) => admitted).length >= this.limits.contexts) return;
@@ -153,6 +154,7 @@ export class SpeechClient {
     this.#socket = null;
     this.#ready = false;
     this.#configSent = null;
+    this.#ending = false;
     this.#numbers.clear();
   }
 
@@ -198,13 +200,20 @@ export class SpeechClient {
   #onError(message) {
     const context = this.#contexts.get(message.context_id);
     const about = this.#contexts.get(message.about_context_id);
-    if (context) this.endContext(context, 'error', message);
-    else if (about && about.state !== 'cancelled') {
+    if (context) this.#onFailed(context, message);
+    else if (about?.admitted && about.state !== 'cancelled') {
       this.send({ type: 'input.cancel', context_id: about.id }); // a part of it was refused: it cannot be whole
       this.endContext(about, 'error', message);
     }
     // A turn that was stopped may have had text on its way: that it is refused is no news.
     else if (message.code !== 'context_ended') this.#handlers.onRefused(message);
+  }
+
+  /** What a server that is about to end does not speak any more waits for the next one, unless it had begun. */
+  #onFailed(context, message) {
+    const isLate = message.code === 'shutting_down';
+    this.#ending ||= isLate;
+    if (!isLate || !context.rewind()) this.endContext(context, 'error', message);
   }
 
   #onStart(context, message) {

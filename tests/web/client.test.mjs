@@ -255,6 +255,41 @@ test('a lost connection ends what had begun to speak, and is tried again ever la
   assert.deepEqual(log.at(-1), ['b', 'audio', 0, [4]]);
 });
 
+test('what a server that ends does not take is said to the next one; what had begun there fails', () => {
+  const socket = connected();
+  const [begun, late] = [client.open(listener('begun')), client.open(listener('late'))];
+  begun.text('Begun.');
+  socket.receive(start('turn-1', 0));
+  late.text('Too');
+  const error = { type: 'error', code: 'shutting_down', message: 'the server is shutting down', fatal: false };
+  socket.receive({ ...error, context_id: 'turn-2' });
+  socket.take();
+  late.text(' late.');
+  socket.receive({ ...error, code: 'context_ended', about_context_id: 'turn-2' });
+  assert.deepEqual(socket.take(), []);
+  socket.receive({ ...error, context_id: 'turn-1' });
+  socket.receive({ ...error, fatal: true });
+  socket.onclose({ code: 1012, reason: 'shutting_down' });
+  retries.at(-1).f();
+  const next = Socket.all.at(-1);
+  next.receive(READY);
+  assert.deepEqual(
+    next.take().map(({ text, context_id: id }) => [id, text]),
+    [
+      [undefined, undefined], // session.config
+      ['turn-2', 'Too'],
+      ['turn-2', ' late.'],
+    ],
+  );
+  assert.deepEqual(
+    log.filter(([name]) => name !== 'status'),
+    [
+      ['begun', 'end', 'error'],
+      ['refused', 'shutting_down'],
+    ],
+  );
+});
+
 test('close is for good', () => {
   const socket = connected();
   client.open(listener('a')).text('Hi');
