@@ -1,9 +1,10 @@
 """A gateway over a scripted engine as a process of its own, so that its memory, files and processor time are its own.
 
-    python tests/scripted_gateway.py [--realtime] [--core N]
+    python tests/scripted_gateway.py [--realtime | --speed FRAMES] [--frames N] [--limit NAME=VALUE] [--core N]
 
 It prints `ready PORT` and tells what it holds at `/debug/state`.  With `--realtime` each chunk comes when it is needed,
-as from a model that is just fast enough; else all comes at once.
+as from a model that is just fast enough, with `--speed` so many frames a second are made of each segment; else all
+comes at once.
 """
 
 from __future__ import annotations
@@ -30,34 +31,37 @@ from aiohttp import web  # noqa: E402
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine, stamped  # noqa: E402
 
 from gateway import logs  # noqa: E402
+from gateway.limit_option import limits_with  # noqa: E402
 from gateway.server import _GUARD, make_app, shut_down  # noqa: E402
 from gateway.settings import Settings  # noqa: E402
 from inference.channel import Unframer, frame  # noqa: E402
 from inference.messages import Submit  # noqa: E402
-from protocol.limits import Limits  # noqa: E402
 
 LEAD_S = 0.25
 REMEMBERED = 64
+LIMITS = ("write_stall_s=3", "ping_interval_s=1", "ping_timeout_s=2", "handshake_s=2")
 _LOOK_EVERY_S = 0.005
 
 
 class ForgetfulEngine(ScriptedEngine):
     """Can run for ever: it keeps only the last of what was asked.
 
-    `lead_s`: each chunk but the first comes so long before its listener would be dry; None: as fast as the loop turns.
+    `lead_s`: each chunk but the first comes so long before its listener would be dry; None: as `options` have it.
     Chunks travel as bytes, as they do from the codec's process.
     """
 
-    def __init__(self, lead_s: float | None) -> None:
-        super().__init__(waveform=stamped)
+    def __init__(self, lead_s: float | None, **options: object) -> None:
+        super().__init__(waveform=stamped, **options)
         self._lead_s = lead_s
         for name in ("submitted", "cancelled", "completed", "credits", "released"):
             setattr(self, name, deque(maxlen=REMEMBERED))
 
     async def pause(self, request: Submit, first: int, size: int, began: float) -> None:
         """Before a chunk of `size` frames from `first` on."""
+        if self._lead_s is None:
+            return await super().pause(request, first, size, began)
         due = 0.0
-        if self._lead_s is not None and first:
+        if first:
             due = began + first * FRAME_SAMPLES / self.info.sample_rate - self._lead_s - time.monotonic()
         await asyncio.sleep(max(0.0, due))
 
@@ -101,9 +105,9 @@ def _state(engine: ForgetfulEngine, watch: LoopWatch) -> dict[str, float]:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    engine = ForgetfulEngine(LEAD_S if options.realtime else None)
-    limits = Limits(write_stall_s=3, ping_interval_s=1, ping_timeout_s=2, handshake_s=2)
-    app = make_app(engine, Settings(limits=limits, close_s=1))
+    frames = {} if options.frames is None else {"frames": lambda text: options.frames}
+    engine = ForgetfulEngine(LEAD_S if options.realtime else None, speed=options.speed, **frames)
+    app = make_app(engine, Settings(limits=limits_with([*LIMITS, *options.limit]), close_s=1))
 
     watch = LoopWatch()
     watching = [asyncio.create_task(watch.run())]
@@ -156,6 +160,11 @@ class GatewayProcess:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
 
+    @property
+    def files(self) -> int:
+        """Descriptors that it holds; unlike `state` this asks nothing of it."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
     def settled(self, wanted: dict[str, float], patience_s: float = 10) -> dict[str, float]:
         """The state once it holds no more files, tasks and streams than `wanted`; fails if that does not happen."""
         until = time.monotonic() + patience_s
@@ -189,6 +198,9 @@ def main() -> None:
     """Serve until the standard input is closed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--speed", type=float, metavar="FRAMES", help="frames a second")
+    parser.add_argument("--frames", type=int, help="of each segment, whatever its text")
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--core", type=int, help="run on this core alone")
     options = parser.parse_args()
     if options.core is not None:
