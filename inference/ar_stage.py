@@ -16,6 +16,7 @@ from inference.connector import SharedMemoryConnector
 from inference.costs import Costs
 from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
+from inference.ends import EndGuard
 from inference.heart import Heart
 from inference.memory import kv_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
@@ -133,7 +134,8 @@ class ARStage:
             self._frame_s,
             self._dry_at(request, now),
         )
-        stream = Stream(request, chunker, now, self._frame_s, prompt)
+        guard = None if self._deploy.ignore_eos else EndGuard(request.text, 1 / self._frame_s)
+        stream = Stream(request, chunker, now, self._frame_s, prompt, guard)
         self._streams[request.stream_id] = stream
         self._scheduler.add(stream, now)
 
@@ -210,7 +212,9 @@ class ARStage:
         if frame is not None:
             sequence.frames.append(frame)
             self._counts.made_frame()
-        full = frame is not None and sequence.step == len(sequence.frames) and not self._runner.room(sequence)
+        full = frame is not None and (
+            self._runs_away(stream) or (sequence.step == len(sequence.frames) and not self._runner.room(sequence))
+        )
         self._send_due(stream, frame is None or full, now, self._pace())
         if frame is None or full:
             self._costs.ended(len(sequence.frames))
@@ -218,6 +222,23 @@ class ARStage:
             reason = "max_length" if full else "done"
             self._end(stream, None)
             self._channel.send(Finished(stream.request.stream_id, reason, codes))
+
+    def _runs_away(self, stream: Stream) -> bool:
+        """Whether the newest frame shows that the stream does not find its end.  What is not worth hearing and has not
+        left yet is dropped."""
+        frames = stream.sequence.frames
+        kept = stream.guard.add(int(frames[-1][0])) if stream.guard else None
+        if kept is None:
+            return False
+        made = len(frames)
+        del frames[max(kept, stream.chunker.sent_frames) :]
+        log.warning(
+            "stream %d found no end in %d frames and is stopped, without its last %d",
+            stream.request.stream_id,
+            made,
+            made - len(frames),
+        )
+        return True
 
     def _send_due(self, stream: Stream, ended: bool, now: float, pace: Pace) -> None:
         while True:

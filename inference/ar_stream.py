@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inference.chunking import Chunker
+from inference.ends import EndGuard
 from inference.messages import Submit
 from inference.prompt import Prompt
 from inference.sequence import Sequence
@@ -15,13 +16,14 @@ from inference.sequence import Sequence
 @dataclass(slots=True, eq=False)
 class Stream:
     """`arrived`: when it was submitted; `ran_at`: when it had its last step.  `slot` and `sequence`: None before its
-    prefill."""
+    prefill; `guard`: None if nothing but its limit is to end it."""
 
     request: Submit
     chunker: Chunker
     arrived: float
     frame_s: float
     prompt: Prompt
+    guard: EndGuard | None
     credit: bool = True
     opened: bool = False  # stage 1 knows of it
     paused: bool = False

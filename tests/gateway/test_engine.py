@@ -12,15 +12,19 @@ from real_engine import EXTRA, OURS, TEXT, heard, submit
 
 from gateway.engine_stream import EngineError, EngineStream
 from inference.checkpoint import Checkpoint
+from inference.ends import longest_s
 from inference.generate import generate
 from inference.messages import AudioChunk, Finished, Reference, Sampling, Submit
 from inference.runner import ARRunner
 
 
-def offline(directory: Path, frames: int, seed: int, voice: str | None = "ada") -> tuple[np.ndarray, np.ndarray]:
+def offline(
+    directory: Path, frames: int, seed: int, voice: str | None = "ada", ignore_eos: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Codes and samples without any stage: generated alone, decoded whole."""
+    torch.set_num_threads(1)  # as the stages have on two cores
     checkpoint = Checkpoint.open(str(directory))
-    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=4, slots=1, ignore_eos=True)
+    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=4, slots=1, ignore_eos=ignore_eos)
     reference = checkpoint.voices()[voice].reference if voice else None
     packed = checkpoint.prompt_builder().build(TEXT, reference).packed
     codes = generate(runner, [packed], [Sampling(seed=seed, max_new_tokens=frames)])[0]
@@ -79,6 +83,25 @@ async def test_the_published_file_means_windows(engine, directory):
     assert sizes == [4, 25]
     _, whole = offline(directory, 29, 1)
     np.testing.assert_allclose(samples, whole, atol=2e-5)  # the window still reaches frame 0
+
+
+async def test_what_finds_no_end_is_stopped_at_a_bound_of_its_text(engine, directory):
+    """Random weights rarely end; without `ignore_eos` that is noticed."""
+    spoken = engine(ignore_eos=False, connectors__connector_of_shared_memory__extra__codec_decode="stateful")
+    await spoken.start()
+    try:
+        streams = [submit(spoken, 1000, seed) for seed in range(4)]
+        results = await asyncio.gather(*map(heard, streams))
+    finally:
+        await spoken.close()
+    bound = round(longest_s(TEXT) * 44100 / 2048)
+    frames = [stream.finished.codes.shape[1] for stream in streams]
+    reasons = [stream.finished.reason for stream in streams]
+    assert [sum(sizes) for sizes, _ in results] == frames  # what is told is what is heard
+    assert max(frames) <= bound and "max_length" in reasons
+    for seed, stream in enumerate(streams):
+        codes = offline(directory, len(stream.finished.codes[0]), seed, ignore_eos=False)[0]
+        np.testing.assert_array_equal(stream.finished.codes, codes)
 
 
 async def test_whole_decode_at_the_end(engine, directory):
