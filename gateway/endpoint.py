@@ -15,6 +15,7 @@ from gateway.admission import Share
 from gateway.client_socket import ClientSocket
 from gateway.connection import Connection
 from gateway.keys import offered_key
+from gateway.masking import MaskCheck
 from gateway.origin import OriginPolicy
 from gateway.service import Service, config_rules, hello
 from protocol.codes import ErrorCode
@@ -66,6 +67,8 @@ class StreamEndpoint:
             timeout=settings.close_s,
         )
         try:
+            if websocket.can_prepare(request):  # else what follows on this connection is HTTP
+                _check_masks(request)
             await websocket.prepare(request)
             transport = _bounded(request.transport, settings.send_buffer_bytes)
         except ConnectionError:  # the client has left in the middle of the handshake: nobody is left to be answered
@@ -170,6 +173,13 @@ class StreamEndpoint:
             message = f"{limits.key_connections} connections are open with this API key, which is the limit"
             return refusal(HTTPStatus.TOO_MANY_REQUESTS, ErrorCode.RATE_LIMITED, message, retry_s)
         return None
+
+
+def _check_masks(request: web.Request) -> None:
+    """From here on; a client sends no frames before the handshake is answered (RFC 6455, section 4.1)."""
+    if request.transport is None:
+        raise ConnectionResetError
+    request.transport.set_protocol(MaskCheck(request.protocol))
 
 
 def _bounded(transport: asyncio.Transport | None, send_buffer_bytes: int) -> asyncio.Transport:

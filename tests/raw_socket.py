@@ -18,18 +18,26 @@ _PATIENCE_S = 15.0
 
 
 def frame(
-    opcode: int, payload: bytes = b"", *, fin: bool = True, rsv: int = 0, masked: bool = True, length: int | None = None
+    opcode: int,
+    payload: bytes = b"",
+    *,
+    fin: bool = True,
+    rsv: int = 0,
+    masked: bool = True,
+    mask: bytes = _ZERO_MASK,
+    length: int | None = None,
 ) -> bytes:
-    """One frame.  `rsv`: the three reserved bits; `length`: what the header says instead of the truth."""
+    """One frame.  `payload` is sent as it is, whatever the `mask`; `rsv`: the three reserved bits; `length`: what the
+    header says instead of the truth."""
     length = len(payload) if length is None else length
-    first, mask = fin << 7 | rsv << 4 | opcode, masked << 7
+    first, bit = fin << 7 | rsv << 4 | opcode, masked << 7
     if length < 126:
-        header = struct.pack(">BB", first, mask | length)
+        header = struct.pack(">BB", first, bit | length)
     elif length < 1 << 16:
-        header = struct.pack(">BBH", first, mask | 126, length)
+        header = struct.pack(">BBH", first, bit | 126, length)
     else:
-        header = struct.pack(">BBQ", first, mask | 127, length)
-    return header + (_ZERO_MASK if masked else b"") + payload
+        header = struct.pack(">BBQ", first, bit | 127, length)
+    return header + (mask if masked else b"") + payload
 
 
 def message(kind: str, **fields: object) -> bytes:

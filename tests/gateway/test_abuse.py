@@ -57,6 +57,8 @@ CLOSED = {
     "reserved bit 1": (frame(TEXT, b"{}", rsv=4), 1002),
     "reserved bit 2": (frame(TEXT, b"{}", rsv=2), 1002),
     "reserved bit 3": (frame(TEXT, b"{}", rsv=1), 1002),
+    "a frame without a mask": (frame(TEXT, b'{"type": "session.ping"}', masked=False), 1002),
+    "a ping without a mask between fragments": (frame(TEXT, b"{", fin=False) + frame(PING, masked=False), 1002),
     "a ping of 126 bytes": (frame(PING, bytes(126)), 1002),
     "a close of 130 bytes": (frame(CLOSE, b"\x03\xe8" + b"x" * 128), 1002),
     "a ping in fragments": (frame(PING, b"a", fin=False), 1002),
