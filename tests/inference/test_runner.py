@@ -96,10 +96,7 @@ def test_different_seeds_speak_differently(checkpoint, model):
 
 
 def test_padding_never_comes_to_an_end(checkpoint, model):
-    """Many short sequences alone: more steps with empty rows than a slot has positions."""
-    runner = ARRunner(model, width=2, slots=2, max_len=200, ignore_eos=True)
-    packed = prompts(checkpoint)[2]
-    rounds = 2 * 200 // 25
-    alone = [generate(runner, [packed], [Sampling(max_new_tokens=25)])[0] for _ in range(rounds)]
-    for codes in alone[1:]:
-        np.testing.assert_array_equal(codes, alone[0])
+    """Empty rows are in most steps; there may be more of those than a slot has positions."""
+    runner = ARRunner(model, width=3, slots=2, ignore_eos=True)
+    generate(runner, [prompts(checkpoint)[2]], [Sampling(max_new_tokens=5)])
+    assert runner.state.lengths[runner.state.padding] == 0
