@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import random
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
-from checkpoints import write_checkpoint
-from parity import DATA
+from running_stage import running_stage
 
 from inference.ar_stage import ARStage
-from inference.channel import ChannelClosed, StageChannel, Unframer, frame
-from inference.checkpoint import Checkpoint
-from inference.connector import SharedMemoryConnector
-from inference.deploy import load_deploy_config
+from inference.channel import Unframer, frame
 from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
 
 SLOTS = 6
@@ -52,42 +46,12 @@ class WatchedStage(ARStage):
 @pytest.fixture(params=[False, True], ids=["read_at_once", "async_scheduling"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[WatchedStage, socket.socket]]:
     """A stage that runs in a thread, and the gateway's end of its channel."""
-    values = yaml.safe_load((DATA / "seed_deploy.yaml").read_text())
-    values["ignore_eos"] = True
-    values["stages"][0] |= {"max_num_streams": SLOTS, "async_scheduling": request.param}
-    deploy_file = tmp_path / "deploy.yaml"
-    deploy_file.write_text(yaml.safe_dump(values))
-    (tmp_path / "model").mkdir()
-    deploy = load_deploy_config(deploy_file)
-    ours, theirs = socket.socketpair()
-    connector = SharedMemoryConnector.create(deploy.connector.get_sleep_s)
-    checkpoint = Checkpoint.open(str(write_checkpoint(tmp_path / "model")))
-    watched = WatchedStage(checkpoint, deploy, StageChannel(theirs), connector, "cpu")
-    thread = threading.Thread(target=_run, args=(watched, connector))
-    thread.start()
-    ours.settimeout(10)
-    yield watched, ours
-    ours.close()
-    thread.join(10)
-    theirs.close()
-    connector.close()
-    assert not thread.is_alive()
-
-
-def _run(stage: ARStage, connector: SharedMemoryConnector) -> None:
-    """As the worker does; stage 1's end of the connector is emptied by the way."""
-    step = stage.step
-
-    def step_and_drain() -> None:
-        step()
-        while connector.get() is not None:
-            pass
-
-    stage.step = step_and_drain
-    try:
-        stage.run()
-    except ChannelClosed:
-        pass
+    with running_stage(WatchedStage, tmp_path, max_num_streams=SLOTS, async_scheduling=request.param) as (
+        watched,
+        channel,
+        _,
+    ):
+        yield watched, channel
 
 
 def test_no_step_contains_a_cancelled_stream(stage):
