@@ -22,6 +22,8 @@ from inference.messages import Reference, Sampling, Submit
 from protocol.config import SessionConfig
 from protocol.record import SECONDS_PER_CHARACTER
 
+_LARGEST_REFERENCE = 4  # at most this part of the positions: texts of many bytes and the speech itself need the rest
+
 
 class Mark(Enum):
     """What stands between segments."""
@@ -238,10 +240,11 @@ class ContextPipeline:
         self._submitted += 1
 
     def _reference(self) -> Reference | None:
-        """Without a named voice: the first segment that has sound, so that all later ones are of its voice."""
+        """Without a named voice: the first segment that has sound, so that all later ones are of its voice.  One that
+        would leave them little room (it did not find its end) is passed over."""
         if self._config.voice is None and self._voice is None and self._last is not None:
             finished = self._last.stream.finished
-            if finished.codes.shape[1]:
+            if 0 < finished.codes.shape[1] <= self._around.engine.info.max_seq_len // _LARGEST_REFERENCE:
                 self._voice = Reference(self._last.spoken, finished.codes)
         return self._voice
 

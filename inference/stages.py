@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -57,7 +57,8 @@ def _serve(stage_id: int, fd: int, place: Place) -> bool:
         device = stage_device(place.device, _config(stage_id, place), place.replica)
         stage = _STAGES[stage_id](checkpoint, place.deploy, channel, connector, device)
         log.info("stage %d of replica %d is ready on %s", stage_id, place.replica, device)
-        channel.send(StageReady(stage_id, device, checkpoint.info()))
+        info = replace(checkpoint.info(), max_seq_len=place.deploy.ar.max_model_len)  # no request gets more positions
+        channel.send(StageReady(stage_id, device, info))
         stage.run()
     except ChannelClosed:
         return True

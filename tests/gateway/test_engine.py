@@ -188,15 +188,29 @@ async def test_speech_goes_on_in_the_voice_of_what_was_said(engine):
     assert sizes == [4, 16]
 
 
-async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine):
+async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine, directory):
+    """Prompt and frames share 2,048 positions; the lengths around that limit, beside a stream that speaks."""
+    builder = Checkpoint.open(str(directory)).prompt_builder()
+    reference = Reference("x", np.zeros((10, 1), dtype=np.uint16))
+    rest = builder.build(TEXT, reference).packed.shape[1] - 1
+
+    def asked(positions: int) -> EngineStream:
+        codes = np.zeros((10, positions - rest), dtype=np.uint16)
+        return submit(spoken, 20, voice=None, reference=Reference("x", codes))
+
     spoken = engine()
     await spoken.start()
     try:
-        codes = np.zeros((10, 2100), dtype=np.uint16)
-        with pytest.raises(EngineError, match="of 2048 positions") as error:
-            await heard(submit(spoken, 20, voice=None, reference=Reference("x", codes)))
-        assert error.value.code == "engine_failed"
-        assert (await heard(submit(spoken, 4)))[0] == [4]
+        other = asyncio.create_task(heard(submit(spoken, 60)))
+        for positions in (2048, 2049, 4000):
+            with pytest.raises(EngineError, match=f"{positions} of 2048 positions") as error:
+                await heard(asked(positions))
+            assert error.value.code == "engine_failed"
+        for positions in (2040, 2047):
+            stream = asked(positions)
+            sizes, _ = await heard(stream)
+            assert (sum(sizes), stream.finished.reason) == (2048 - positions, "max_length")
+        assert (await other)[0] == [4, 25, 25, 6]
     finally:
         await spoken.close()
 
