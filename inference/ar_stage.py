@@ -15,7 +15,7 @@ from inference.chunking import Chunker, Pace
 from inference.connector import SharedMemoryConnector
 from inference.costs import Costs
 from inference.deploy import DeployConfig
-from inference.device import device_memory, weight_bytes
+from inference.device import check_usable, device_memory, weight_bytes
 from inference.ends import EndGuard
 from inference.heart import Heart
 from inference.memory import kv_slots
@@ -158,6 +158,7 @@ class ARStage:
             stream.sequence = self._prefiller.sequence(slot, request, stream.prompt)
         except Exception as error:
             log.exception("stream %d: prefill failed", request.stream_id)
+            check_usable(error)
             self._fail(stream, f"the segment could not be started: {error}")
             return
         seconds = time.monotonic() - begin
@@ -194,6 +195,7 @@ class ARStage:
         alive = [stream for stream in landing.streams if stream.request.stream_id in self._streams]
         if landing.error is not None:
             log.error("a step failed; its %d streams end", len(alive), exc_info=landing.error)
+            check_usable(landing.error)
             for stream in alive:
                 self._fail(stream, f"the model failed: {landing.error}")
             return

@@ -17,7 +17,7 @@ from inference.connector import Feedback, SharedMemoryConnector
 from inference.deadlines import StreamDeadlines
 from inference.decode_queue import CodecStream, DecodeQueue
 from inference.deploy import DeployConfig
-from inference.device import device_memory, weight_bytes
+from inference.device import check_usable, device_memory, weight_bytes
 from inference.heart import Heart
 from inference.memory import check_weights
 from inference.messages import AudioChunk, Cancel, Failed
@@ -106,6 +106,7 @@ class CodecStage:
                     stream.samples.append(samples)
         except Exception as error:
             log.exception("a decode failed; its %d streams end", len(batch))
+            check_usable(error)
             for stream in batch:
                 self._fail(stream, "engine_failed", f"the codec failed: {error}")
             return

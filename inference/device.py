@@ -37,6 +37,13 @@ def device_memory(device: str, stage: StageConfig) -> int:
     return torch.cuda.get_device_properties(device).total_memory // sharing
 
 
+def check_usable(error: Exception) -> None:
+    """Raise `error` if it leaves the device useless for this process (an illegal access, a failed assertion): whatever
+    runs there later fails too, and only a new process helps.  A lack of memory is none of these."""
+    if isinstance(error, torch.AcceleratorError):
+        raise error
+
+
 def weight_bytes(model: nn.Module) -> int:
     """What the parameters of a model take."""
     return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
