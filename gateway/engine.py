@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from gateway.engine_stream import EngineError, EngineStream
 from gateway.replica import Replica, ReplicaState
 from inference.deploy import load_deploy_config
-from inference.messages import ModelInfo, Release, StageReport, Submit
+from inference.messages import Encode, ModelInfo, Release, StageReport, Submit
 
 log = logging.getLogger("audio8.engine")
 
@@ -107,6 +109,11 @@ class Engine:
         if home is None or not home.ready:
             home = self._homes[request.listener] = self._least_loaded()
         return home.submit(request)
+
+    async def encode(self, samples: np.ndarray) -> np.ndarray:
+        """A recording, float32 [n] at the model's rate, as codes, uint16 [num_codebooks, frames], which all replicas
+        know how to read.  Raises EngineError."""
+        return await self._least_loaded().encode(Encode(self.next_stream_id(), samples))
 
     def release(self, listener: int) -> None:
         """The context needs no more speech: its share of the engine is free."""

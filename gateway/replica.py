@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gateway.engine_stream import EngineError, EngineStream
 from gateway.restarts import RestartPause
 from gateway.silence import Silence
@@ -18,6 +20,9 @@ from inference.messages import (
     Beat,
     Cancel,
     CodecReport,
+    Encode,
+    Encoded,
+    EncodeFailed,
     Failed,
     ModelInfo,
     StageReady,
@@ -58,6 +63,7 @@ class Replica:
         self._deploy, self._arguments = deploy, [*arguments, "--replica", str(index)]
         self._on_report = on_report
         self._streams: dict[int, EngineStream] = {}
+        self._encodes: dict[int, asyncio.Future[np.ndarray]] = {}  # by request_id
         self._workers: list[StageProcess] = []
         self._devices: dict[int, str] = {}
         self._reports: dict[type, StageReport] = {}  # the last of each stage
@@ -119,6 +125,15 @@ class Replica:
         self.send(0, request)
         return stream
 
+    async def encode(self, request: Encode) -> np.ndarray:
+        """The codes of a recording; only while it is ready.  Raises EngineError."""
+        future = self._encodes[request.request_id] = asyncio.get_running_loop().create_future()
+        self.send(1, request)
+        try:
+            return await future
+        finally:
+            del self._encodes[request.request_id]
+
     def send(self, stage_id: int, message: object) -> None:
         """Hand a message to a stage; without effect while that stage is down, for its streams have failed already."""
         for worker in self._workers:
@@ -164,6 +179,9 @@ class Replica:
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
             stream.deliver(EngineError("engine_failed", "a stage of the engine has ended"))
+        for future in self._encodes.values():
+            if not future.done():
+                future.set_exception(EngineError("engine_failed", "a stage of the engine has ended"))
         workers, self._workers = self._workers, []
         await asyncio.gather(*(worker.stop(kill) for worker in workers))
         self._reports = {}
@@ -195,6 +213,10 @@ class Replica:
             case ARReport() | CodecReport():
                 self._reports[type(message)] = message
                 self._on_report(message)
+            case Encoded(request_id=request_id, codes=codes):
+                self._answer(request_id, codes)
+            case EncodeFailed(request_id=request_id, message=text):
+                self._answer(request_id, EngineError("engine_failed", text))
             case Failed(stream_id=stream_id, code=code, message=text):
                 self.send(0, Cancel(stream_id))  # whichever stage failed it, the other one drops it too
                 self.send(1, Cancel(stream_id))
@@ -209,6 +231,16 @@ class Replica:
             self._ready.set()
             if not self._started.done():
                 self._started.set_result(None)
+
+    def _answer(self, request_id: int, answer: np.ndarray | EngineError) -> None:
+        """Of an `encode` for which someone may wait no more."""
+        future = self._encodes.get(request_id)
+        if future is None or future.done():
+            return
+        if isinstance(answer, EngineError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
 
     def _deliver(self, stream_id: int, message: object) -> None:
         stream = self._streams.get(stream_id)

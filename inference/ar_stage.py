@@ -18,7 +18,7 @@ from inference.deploy import DeployConfig
 from inference.device import check_usable, device_memory, weight_bytes
 from inference.ends import EndGuard
 from inference.heart import Heart
-from inference.memory import kv_slots
+from inference.memory import kv_slots, spare_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
 from inference.prefill import Prefiller
 from inference.records import (
@@ -41,6 +41,8 @@ _IDLE_S = 0.5  # longest sleep without work; shorter than the promise of a beat
 _QUEUED_S = 0.05  # the same while someone waits for a share: one falls free with time alone
 _HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
 
+_SLOTS_A_KEPT = 4  # for so many KV slots, one slot's worth of references is kept (of a slot: some three of 30 s)
+
 
 class ARStage:
     """Owns the model, its KV slots and the streams in them.  One thread."""
@@ -55,8 +57,8 @@ class ARStage:
     ):
         """Reads the weights, lays out the slots, keeps the voices' prefixes, runs once.  Raises what loading raises."""
         self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
-        self._runner = _runner(checkpoint, deploy, device)
-        self._prefiller = Prefiller(checkpoint, self._runner)
+        self._runner, kept = _runner(checkpoint, deploy, device)
+        self._prefiller = Prefiller(checkpoint, self._runner, kept if deploy.ar.enable_prefix_caching else 0)
         self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
@@ -322,8 +324,8 @@ class ARStage:
         self._steps.release(slot)
 
 
-def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunner:
-    """The model with as many KV slots as are wanted and fit."""
+def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> tuple[ARRunner, int]:
+    """The model with as many KV slots as are wanted and fit -> and positions of references that may be kept."""
     config, stage = checkpoint.config, deploy.ar
     if stage.max_model_len > config.max_seq_len:
         raise ValueError(
@@ -332,7 +334,8 @@ def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> ARRunn
     model = checkpoint.load_dual_ar("float32" if device == "cpu" else config.dtype or "bfloat16", device)
     size = model.norm.weight.element_size()
     slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
-    slots = kv_slots(
-        device_memory(device, stage), stage.memory_utilization, weight_bytes(model), slot, stage.max_num_streams
-    )
-    return ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
+    share = device_memory(device, stage), stage.memory_utilization, weight_bytes(model), slot
+    slots = kv_slots(*share, stage.max_num_streams)
+    kept = spare_slots(*share, slots, wanted=max(1, slots // _SLOTS_A_KEPT)) * stage.max_model_len
+    runner = ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
+    return runner, kept

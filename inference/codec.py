@@ -87,9 +87,9 @@ class Quantizer(nn.Module):
         """codes [B, Q, T] -> the sum of all codebooks' entries, [B, C, T]."""
         return self.semantic_quantizer.decode(codes[:, :1]) + self.quantizer.decode(codes[:, 1:])
 
-    def encode(self, latent: Tensor) -> Tensor:
+    def encode(self, latent: Tensor, history: History) -> Tensor:
         """The encoder's output [B, C, T * 4] -> codes [B, Q, T]."""
-        x = self.pre_module(self.downsample(latent, History()), History())
+        x = self.pre_module(self.downsample(latent, history), history)
         semantic, left = self.semantic_quantizer.encode(x)
         residual, _ = self.quantizer.encode(left)
         return torch.cat((semantic, residual), dim=1)
@@ -207,8 +207,14 @@ class Codec(nn.Module):
         latent = self.quantizer.post_module(self.quantizer.decode(codes), history)
         return self.decoder(self.quantizer.upsample(latent, history), history)[:, 0]
 
-    def encode(self, waveform: Tensor) -> Tensor:
-        """waveform [B, N] -> codes int64 [B, Q, ceil(N / frame_samples)]; padded with zeros on the right."""
+    def encode(self, waveform: Tensor, history: History | None = None) -> Tensor:
+        """waveform [B, N] -> codes int64 [B, Q, ceil(N / frame_samples)]; padded with zeros on the right.
+
+        With a recording's `history` the waveform goes on where its last call ended: pieces of whole frames, joined,
+        give what one call gives for the whole.
+        """
+        history = history or History()
+        history.begin()
         frames = math.ceil(waveform.shape[-1] / self.frame_samples)
         padded = F.pad(waveform, (0, frames * self.frame_samples - waveform.shape[-1]))
-        return self.quantizer.encode(self.encoder(padded[:, None], History()))
+        return self.quantizer.encode(self.encoder(padded[:, None], history), history)

@@ -1,4 +1,4 @@
-"""Stage 1: codes in, samples out; the listener who would run dry first comes first."""
+"""Stage 1: codes in, samples out; the listener who would run dry first comes first.  In between it encodes voices."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from inference.average import MovingAverage
 from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint
 from inference.chunking import PIECE_FRAMES
+from inference.codec import Codec
 from inference.codec_stream import StatefulDecoder, WindowedDecoder
 from inference.connector import Feedback, SharedMemoryConnector
 from inference.deadlines import StreamDeadlines
 from inference.decode_queue import CodecStream, DecodeQueue
 from inference.deploy import DeployConfig
 from inference.device import check_usable, device_memory, weight_bytes
+from inference.encode_queue import EncodeQueue
 from inference.heart import Heart
 from inference.memory import check_weights
-from inference.messages import AudioChunk, Cancel, Failed
+from inference.messages import AudioChunk, Cancel, Encode, EncodeFailed, Failed
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
 from inference.report import CodecCounts
 
 log = logging.getLogger("audio8.stage1")
+
+_SPARE_PIECES = 2  # a piece is encoded if nobody needs a decode within so many of its durations
 
 
 class CodecStage:
@@ -40,7 +44,8 @@ class CodecStage:
     ):
         """Reads the weights and decodes a little.  Raises what loading raises."""
         self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
-        self._decoder = _decoder(checkpoint, deploy, device)
+        codec = _codec(checkpoint, deploy, device)
+        self._decoder, self._recordings = _decoder(codec, deploy), EncodeQueue(codec)
         self._deadlines = StreamDeadlines(deploy.connector.first_chunk_wait_s, deploy.connector.chunk_wait_s)
         self._queue = DecodeQueue(
             1 / checkpoint.config.frame_rate,
@@ -62,22 +67,47 @@ class CodecStage:
         while True:
             self._report()
             self._heart.beat()
-            if not self._queue.ready():
+            if not self._queue.ready() and not self._recordings:
                 self._channel.wait(self._longest_sleep(), self._connector)
             for message in self._channel.receive():
-                if isinstance(message, Cancel) and (stream := self._queue.get(message.stream_id)):
-                    self._end(stream)
+                self._handle(message)
             self.step()
 
+    def _handle(self, message: object) -> None:
+        match message:
+            case Cancel(stream_id=stream_id) if stream := self._queue.get(stream_id):
+                self._end(stream)
+            case Encode():
+                self._recordings.add(message)
+
     def step(self) -> None:
-        """Take what has come, decode a piece for the most urgent streams, send the chunks that are whole."""
+        """Take what has come, decode a piece for the most urgent streams, send the chunks that are whole.  Encode a
+        piece if there is time."""
         self._take()
         for stream_id in self._deadlines.expired(time.monotonic()):
             self._expire(stream_id)
         batch = self._queue.batch(time.monotonic(), self._frame_time.value)
         if batch:
             self._decode(batch)
+        if self._recordings:
+            self._encode_if_idle()
         self._publish()
+
+    def _encode_if_idle(self) -> None:
+        """A piece of a recording, unless a listener would have to wait for it."""
+        piece_s = self._recordings.piece_s
+        if self._queue.spare_s(time.monotonic(), self._frame_time.value) <= _SPARE_PIECES * piece_s:
+            return
+        self._heart.beat(piece_s)
+        try:
+            encoded = self._recordings.step()
+        except Exception as error:
+            log.exception("a recording could not be encoded")
+            check_usable(error)
+            self._channel.send(EncodeFailed(self._recordings.drop().request_id, f"the codec failed: {error}"))
+            return
+        if encoded is not None:
+            self._channel.send(encoded)
 
     def _take(self) -> None:
         while (record := self._connector.get()) is not None:
@@ -168,12 +198,16 @@ class CodecStage:
         self._frame_time.add(seconds, frames)
 
 
-def _decoder(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> StatefulDecoder | WindowedDecoder:
+def _codec(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> Codec:
     connector = deploy.connector
     tf32 = connector.codec_matmul_precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     codec = checkpoint.load_codec(connector.codec_dtype, device)
     check_weights(device_memory(device, deploy.codec), deploy.codec.memory_utilization, weight_bytes(codec))
-    if connector.decode == "stateful":
+    return codec
+
+
+def _decoder(codec: Codec, deploy: DeployConfig) -> StatefulDecoder | WindowedDecoder:
+    if deploy.connector.decode == "stateful":
         return StatefulDecoder(codec)
-    return WindowedDecoder(codec, connector.left_context_frames)
+    return WindowedDecoder(codec, deploy.connector.left_context_frames)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,17 @@ class DecodeQueue:
     def backlog(self) -> int:
         """Frames that wait."""
         return sum(stream.backlog for stream in self)
+
+    def spare_s(self, now: float, seconds_per_frame: float) -> float:
+        """For how long other work may keep the device, so that nobody runs dry or waits for first audio for its sake.
+
+        Who is dry and has nothing here waits for stage 0, not for us.
+        """
+        if any(stream.chunks and stream.clock.dry_at is None for stream in self):
+            return 0.0
+        clocks = ((stream.clock.dry_at, stream.chunks) for stream in self)
+        dry_at = min((at for at, chunks in clocks if at is not None and (chunks or at > now)), default=inf)
+        return dry_at - now - self.backlog * seconds_per_frame
 
     def batch(self, now: float, seconds_per_frame: float) -> list[CodecStream]:
         """The most urgent stream and those that can be decoded in the same call.

@@ -43,3 +43,8 @@ def kv_slots(total: int, utilization: float, weights: int, slot: int, wanted: in
             f"({weights / 2**30:.2f} GiB) and one KV slot ({slot / 2**30:.2f} GiB); at least {need:.3f} is needed"
         )
     return min(fit, wanted)
+
+
+def spare_slots(total: int, utilization: float, weights: int, slot: int, slots: int, wanted: int) -> int:
+    """How many slots' worth of memory, at most `wanted`, the stage's share of `total` bytes holds besides `slots`."""
+    return max(0, min(wanted, (int(total * utilization) - weights) // slot - slots))

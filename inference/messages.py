@@ -103,6 +103,17 @@ class Release:
     listener: int
 
 
+# Gateway -> stage 1 --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encode:
+    """Turn a recording into codes: float32 [n] at the model's sample rate, in −1…1.  `request_id` comes back."""
+
+    request_id: int
+    samples: np.ndarray
+
+
 # Stages -> gateway ---------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +171,22 @@ class AudioChunk:
     first_frame: int
     samples: np.ndarray
     last: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Stage 1 has encoded a recording: uint16 [num_codebooks, ceil(n / frame_samples)]."""
+
+    request_id: int
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeFailed:
+    """Stage 1 could not encode a recording."""
+
+    request_id: int
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference.checkpoint import Checkpoint, Voice
 from inference.messages import Reference, Submit
+from inference.prefixes import PrefixCache
 from inference.prompt import Prompt, PromptBuilder
 from inference.runner import ARRunner, PrefixKV
 from inference.sequence import Sequence
@@ -12,11 +13,13 @@ from inference.sequence import Sequence
 class Prefiller:
     """Knows the voices of a checkpoint and fills slots of the runner."""
 
-    def __init__(self, checkpoint: Checkpoint, runner: ARRunner) -> None:
+    def __init__(self, checkpoint: Checkpoint, runner: ARRunner, kept_positions: int) -> None:
+        """`kept_positions`: of references that requests bring, whose prefixes are kept for the next ones."""
         self._runner = runner
         self._prompts: PromptBuilder = checkpoint.prompt_builder()
         self._voices: dict[str, Voice] = checkpoint.voices()
-        self._kept: dict[str, PrefixKV] = {}
+        self._kept: dict[str, PrefixKV] = {}  # by the names of voices
+        self._references = PrefixCache(kept_positions)
 
     def keep_prefixes(self, slot: int) -> None:
         """Compute the prompt prefix of each voice, in a slot that nobody uses, and keep it."""
@@ -33,16 +36,29 @@ class Prefiller:
 
     def columns(self, request: Submit, prompt: Prompt) -> int:
         """How many `sequence` has to compute."""
-        return prompt.packed.shape[1] - (prompt.prefix if request.voice in self._kept else 0)
+        kept = request.voice in self._kept or (request.reference is not None and request.reference in self._references)
+        return prompt.packed.shape[1] - (prompt.prefix if kept else 0)
 
     def sequence(self, slot: int, request: Submit, prompt: Prompt) -> Sequence:
         """Prefill into a free slot."""
-        kept = self._kept.get(request.voice) if request.voice is not None else None
+        kept = self._prefix(request)
         if kept is not None:
             self._runner.restore(slot, kept)
         else:
             self._runner.prefill(slot, prompt.packed[:, : prompt.prefix], 0)
+            self._keep(slot, request.reference, prompt.prefix)
         return self._runner.sequence(slot, prompt.packed, prompt.prefix, request.sampling, request.segment_index)
+
+    def _prefix(self, request: Submit) -> PrefixKV | None:
+        """What is kept of the request's voice."""
+        if request.reference is not None:
+            return self._references.get(request.reference)
+        return self._kept.get(request.voice) if request.voice is not None else None
+
+    def _keep(self, slot: int, reference: Reference | None, positions: int) -> None:
+        """The slot begins with the prefix of a reference that is likely to come again."""
+        if reference is not None and self._references.takes(positions):
+            self._references.put(reference, self._runner.snapshot(slot, positions))
 
     def _reference(self, request: Submit) -> Reference | None:
         return request.reference if request.voice is None else self._voices[request.voice].reference

@@ -32,6 +32,11 @@ class PrefixKV:
     keys: Tensor
     values: Tensor
 
+    @property
+    def positions(self) -> int:
+        """P."""
+        return self.keys.shape[2]
+
 
 class ARRunner:
     """Owns the KV slots' memory.  Not thread-safe; one step at a time.
@@ -107,7 +112,7 @@ class ARRunner:
 
     def restore(self, slot: int, prefix: PrefixKV) -> None:
         """Put a snapshot at the start of a slot."""
-        length = prefix.keys.shape[2]
+        length = prefix.positions
         self.keys[:, slot, :, :length], self.values[:, slot, :, :length] = prefix.keys, prefix.values
 
     def room(self, sequence: Sequence) -> bool:

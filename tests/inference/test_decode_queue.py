@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from inference.decode_queue import CodecStream, DecodeQueue
 from inference.records import CodesChunk
@@ -129,3 +130,24 @@ def test_a_stream_that_has_ended_is_not_decoded():
     put(decodes, 1, 4)
     decodes.close(1)
     assert decodes.get(1) is None and len(decodes) == 0 and not decodes.ready() and decodes.backlog == 0
+
+
+def test_other_work_may_take_as_long_as_nobody_needs_a_decode():
+    """4 frames take 0.04 s of the 0.3 s that are left; who hears nothing yet has no time to give away."""
+    decodes = queue()
+    assert decodes.spare_s(0.0, 0.01) == float("inf")
+    decodes.open(1, 0.3, None)
+    assert decodes.spare_s(0.0, 0.01) == pytest.approx(0.3)
+    put(decodes, 1, 4)
+    assert decodes.spare_s(0.0, 0.01) == pytest.approx(0.26)
+    assert decodes.spare_s(0.4, 0.01) < 0
+    decodes.open(2, None, None)
+    assert decodes.spare_s(0.0, 0.01) == pytest.approx(0.26)
+    put(decodes, 2, 4)
+    assert decodes.spare_s(0.0, 0.01) == 0
+
+
+def test_who_is_dry_for_want_of_codes_holds_nothing_up():
+    decodes = queue()
+    decodes.open(1, 0.3, None)
+    assert decodes.spare_s(0.4, 0.01) == float("inf")
