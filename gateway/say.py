@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from gateway.address import AddressError, endpoint_url
+from gateway.advice import with_advice
 from gateway.keys import is_key
 from gateway.options import SayOptions
 from gateway.sinks import SinkError, open_sink, response_format
 from gateway.words import words
 from protocol.client import AudioChunk, Client, SpeechContext, SpeechError, connect
-from protocol.client_errors import UNREACHABLE
 
 _CANCEL_TIMEOUT_S = 2.0
 _REASONS = {
@@ -91,8 +91,7 @@ async def _say(options: SayOptions, progress: Progress) -> None:
         async with connect(url, options.api_key, **config) as client:
             await _speak(client, options, progress)
     except SpeechError as error:
-        hint = "; `audio8-gateway serve` starts one" if error.code == UNREACHABLE else ""
-        raise SayError(f"{error.message} ({error.code}){hint}") from error
+        raise SayError(with_advice(error)) from error
 
 
 async def _speak(client: Client, options: SayOptions, progress: Progress) -> None:

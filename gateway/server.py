@@ -176,5 +176,11 @@ async def _json_errors(
         return await handler(request)
     except web.HTTPNotFound:
         return refusal(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}")
+    except web.HTTPMethodNotAllowed as error:
+        allowed = ", ".join(sorted(error.allowed_methods))
+        message = f"{request.path} is not for {request.method}; allowed: {allowed}"
+        response = refusal(HTTPStatus.METHOD_NOT_ALLOWED, ErrorCode.NOT_FOUND, message)
+        response.headers["Allow"] = allowed
+        return response
     except web.HTTPBadRequest as error:
         return refusal(HTTPStatus.BAD_REQUEST, ErrorCode.PROTOCOL_ERROR, error.text or error.reason)

@@ -20,11 +20,11 @@ MOST_BUFFER_DELAY_MS = 5000
 MOST_TEMPERATURE = 2.0
 MOST_TOP_K = 4096
 MOST_SEED = 2**63 - 1
+MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
 
 _LATER_KEYS = ("ref_audio", "ref_text")
 _OPUS_RATE = 48000  # it decodes to no other
 _DEFAULT_RATE = {"mulaw": 8000, "alaw": 8000, "opus": _OPUS_RATE}
-_MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ConfigRules:
         if key not in _CHECKS:
             allowed = ", ".join(field.name for field in fields(SessionConfig))
             raise Refusal(ErrorCode.UNKNOWN_FIELD, f"unknown key {shown(key)}; known keys: {allowed}")
-        if value is None and key not in _MEANINGFUL_NULL:
+        if value is None and key not in MEANINGFUL_NULL:
             return getattr(self.defaults, key)
         return _CHECKS[key](self, key, value)
 

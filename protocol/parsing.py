@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from protocol.codes import ErrorCode, Refusal
+from protocol.config import MEANINGFUL_NULL
 from protocol.messages import Cancel, ClientMessage, Close, Config, Done, Flush, MessageType, Ping, Text
 from protocol.text import is_whole, parse_json, shown
 
@@ -45,7 +46,7 @@ def _text(fields: Fields) -> Text:
     text = fields["text"]
     if not isinstance(text, str):
         raise _bad("text", "a string", text)
-    return Text(text, _context_id(fields), {key: fields[key] for key in OVERRIDES if key in fields})
+    return Text(text, _context_id(fields), {key: fields[key] for key in OVERRIDES if _is_given(fields, key)})
 
 
 def _flush(fields: Fields) -> Flush:
@@ -96,6 +97,11 @@ def _only(fields: Fields, kind: str, *allowed: str) -> None:
         if key not in allowed:
             known = f"its fields: {', '.join(allowed)}" if allowed else "it has no fields"
             raise Refusal(ErrorCode.UNKNOWN_FIELD, f"{kind} has no field {shown(key)}; {known}")
+
+
+def _is_given(fields: Fields, key: str) -> bool:
+    """Whether it says something: null does where it has a meaning of its own."""
+    return key in fields and (fields[key] is not None or key in MEANINGFUL_NULL)
 
 
 def _context_id(fields: Fields) -> str | None:

@@ -13,6 +13,7 @@ import orjson
 from tqdm import tqdm
 
 from gateway.address import AddressError, endpoint_url
+from gateway.advice import with_advice
 from gateway.bench.listener import Utterance
 from gateway.bench.load import Load, Pace
 from gateway.bench.plot import PlotError, check_plot, plot_buffers
@@ -21,7 +22,6 @@ from gateway.bench.report import summarise, table
 from gateway.keys import is_key
 from gateway.options import BenchOptions
 from protocol.client import SpeechError, connect
-from protocol.client_errors import UNREACHABLE
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 
@@ -118,8 +118,7 @@ class Run:
             async with self._dial() as client:
                 self._model, self._sample_rate = client.ready.model, client.config["sample_rate"]
         except SpeechError as error:
-            hint = "; `audio8-gateway serve` starts one" if error.code == UNREACHABLE else ""
-            raise BenchError(f"{error.message} ({error.code}){hint}") from error
+            raise BenchError(with_advice(error)) from error
 
     def _about(self, interrupted: bool) -> dict[str, object]:
         """How it was measured."""

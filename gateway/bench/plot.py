@@ -19,7 +19,7 @@ class PlotError(Exception):
 def check_plot() -> None:
     """Raises PlotError if nothing here can draw, to be told before a long measurement and not after it."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise PlotError("--plot needs matplotlib: pip install 'audio8-gateway[bench]'")
+        raise PlotError("--plot needs the Python package matplotlib: pip install matplotlib")
 
 
 def plot_buffers(players: Sequence[Player], begin: float, path: Path) -> None:

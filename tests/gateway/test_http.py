@@ -73,6 +73,12 @@ async def test_what_does_not_exist(gateway, http, path):
     assert (await answer.json())["code"] == "not_found"
 
 
+async def test_a_method_that_does_not_exist(gateway, http):
+    answer = await http.post(f"http://127.0.0.1:{gateway.port}/v1/stream")
+    assert answer.status == 405 and "GET" in answer.headers["Allow"]
+    assert (await answer.json())["code"] == "not_found"
+
+
 async def test_the_stream_without_an_upgrade(gateway, http):
     answer = await http.get(f"http://127.0.0.1:{gateway.port}/v1/stream")
     assert answer.status == 426 and answer.headers["Upgrade"] == "websocket"

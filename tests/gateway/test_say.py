@@ -226,7 +226,7 @@ async def test_a_gateway_that_wants_a_key(run_gateway, tmp_path: Path, monkeypat
     async with run_gateway(ScriptedEngine(), Settings(keys=ApiKeys({"a": "the-key"}))) as gateway:
         output = str(tmp_path / "out.wav")
         status, errors = await finish(await start_say(gateway, TEXT, "-o", output))
-        assert status == 1 and "API key" in errors
+        assert status == 1 and "API key" in errors and "AUDIO8_API_KEY" in errors
         assert await finish(await start_say(gateway, TEXT, "-o", output, "--api-key", "the-key")) == (0, "")
         monkeypatch.setenv("AUDIO8_API_KEY", "the-key")
         assert await finish(await start_say(gateway, TEXT, "-o", output)) == (0, "")

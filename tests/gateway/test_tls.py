@@ -88,6 +88,7 @@ async def test_say_takes_the_certificate_that_the_machine_trusts(files, secure_p
         async with asyncio.timeout(20):
             _, errors = await process.communicate()
         assert process.returncode == status, errors.decode()
+        assert (b"SSL_CERT_FILE" in errors and b"starts one" not in errors) or status == 0
     assert (tmp_path / "out.wav").stat().st_size > 44
 
 

@@ -164,6 +164,9 @@ def test_the_config_is_sticky_and_locked_while_a_context_is_open():
     assert peer.say("input.text", text="y", context_id="a", seed=8) == []
     refused = peer.sent()[0]
     assert (refused["code"], refused["about_context_id"]) == ("config_locked", "a")
+    assert peer.say("input.text", text="y", context_id="a", language=None)  # as good as left out
+    assert peer.say("input.text", text="z", context_id="a", voice=None) == []  # no voice: a meaning of its own
+    assert peer.sent()[0]["code"] == "config_locked"
     peer.say("input.cancel")
     peer.say("session.config", voice="ada")
     assert peer.types() == ["input.cancelled", "session.configured"]
