@@ -54,7 +54,6 @@ class CloseCode(IntEnum):
     """WebSocket close codes (RFC 6455, section 7.4.1, and the IANA registry)."""
 
     NORMAL = 1000
-    GOING_AWAY = 1001
     BROKEN_FRAMING = 1002
     BINARY_INPUT = 1003
     NOT_UTF8 = 1007
@@ -62,7 +61,6 @@ class CloseCode(IntEnum):
     TOO_BIG = 1009
     INTERNAL = 1011
     RESTART = 1012
-    OVERLOADED = 1013
 
 
 class Refusal(Exception):
