@@ -67,7 +67,7 @@ def _add_say(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("-o", "--output", metavar="FILE", type=Path, help="write a file instead of playing: .wav, .opus or .mp3")
     add("--url", default=DEFAULT_URL, help="the gateway (default: %(default)s)")
     add("--voice", metavar="NAME", help="a voice of the gateway (default: its first)")
-    add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
+    add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's; of .opus: 48000)")
     add("--api-key", metavar="KEY", help=f"a key of the gateway (default: ${CLIENT_VARIABLE}, hidden from `ps`)")
     say.set_defaults(run=_say)
 
