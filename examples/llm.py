@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
+from gateway.address import DEFAULT_URL, AddressError, endpoint_url
 from gateway.sinks import SinkError, open_sink
 from protocol.client import AudioChunk, Client, SpeechError, connect
 
@@ -35,7 +36,7 @@ async def main() -> None:
     headers = {"Authorization": f"Bearer {key}"} if (key := os.environ.get("OPENAI_API_KEY")) else {}
     async with (
         aiohttp.ClientSession(headers=headers) as http,
-        connect(options.gateway, os.environ.get("AUDIO8_API_KEY")) as client,
+        connect(endpoint_url(options.gateway), os.environ.get("AUDIO8_API_KEY")) as client,
     ):
         while (line := await lines.get()) is not None:
             if line:
@@ -129,7 +130,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llm", default="https://api.openai.com/v1", help="base URL (default: %(default)s)")
     parser.add_argument("--model", required=True, help="the language model's name")
-    parser.add_argument("--gateway", default="ws://127.0.0.1:8080/v1/stream", help="(default: %(default)s)")
+    parser.add_argument("--gateway", default=DEFAULT_URL, help="(default: %(default)s)")
     return parser.parse_args()
 
 
@@ -138,5 +139,5 @@ if __name__ == "__main__":
         asyncio.run(main())
     except KeyboardInterrupt:
         pass
-    except (SpeechError, SinkError) as error:
+    except (SpeechError, SinkError, AddressError) as error:
         sys.exit(str(error))

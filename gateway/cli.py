@@ -39,7 +39,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve = commands.add_parser("serve", help="run the gateway")
     add = serve.add_argument
     add("--model", metavar="DIR|ID", help="checkpoint directory or hub id (default: the embedded voice)")
-    add("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="YAML (default: %(default)s)")
+    add("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="of the stages (default: %(default)s)")
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     add("--port", type=_port, default=8080, help="port to listen at, 0 for any free one (default: %(default)s)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
@@ -49,7 +49,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--allow-anonymous", action="store_true", help="other machines may connect although there are no keys")
     origin_help = "pages of this origin may connect; repeatable (default: the gateway's own and loopback's)"
     add("--allowed-origin", metavar="URL", type=_origin, action="append", default=[], help=origin_help)
-    host_help = "clients may call the gateway by this name; repeatable (default: any but on loopback its own)"
+    host_help = "clients may call the gateway by this name; repeatable (default: any; on loopback its names)"
     add("--allowed-host", metavar="NAME", type=_host, action="append", default=[], help=host_help)
     add("--tls-cert", metavar="FILE", type=Path, help="certificate chain, PEM: https and wss instead of http and ws")
     add("--tls-key", metavar="FILE", type=Path, help="the certificate's private key, PEM, without a password")

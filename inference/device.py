@@ -14,16 +14,20 @@ from inference.memory import host_memory
 log = logging.getLogger("audio8.device")
 
 
+class DeviceError(ValueError):
+    """The device that a stage was told to run on does not exist."""
+
+
 def stage_device(choice: str, stage: StageConfig, replica: int) -> str:
     """`choice` auto | cpu | cuda; auto: the accelerator of the deploy file's id where there is one, else the CPU.
 
-    Raises ValueError if the id does not exist.
+    Raises DeviceError if the id does not exist.
     """
     if choice == "cpu" or (choice == "auto" and not torch.cuda.is_available()):
         return "cpu"
     device_id = stage.device_ids[replica]
     if device_id >= torch.cuda.device_count():
-        raise ValueError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
+        raise DeviceError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
     if not stage.enforce_eager:
         log.warning("enforce_eager: false has no effect yet, there are no CUDA graphs: the stage runs eagerly")
     return f"cuda:{device_id}"

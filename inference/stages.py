@@ -17,7 +17,7 @@ from inference.checkpoint import Checkpoint, CheckpointError
 from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig, StageConfig
-from inference.device import limit_device_memory, stage_device
+from inference.device import DeviceError, limit_device_memory, stage_device
 from inference.messages import StageReady, StageStopped
 
 log = logging.getLogger("audio8.worker")
@@ -62,7 +62,7 @@ def _serve(stage_id: int, fd: int, place: Place) -> bool:
         stage.run()
     except ChannelClosed:
         return True
-    except CheckpointError as error:  # not a fault of ours: the gateway says it in one line
+    except (CheckpointError, DeviceError) as error:  # not a fault of ours: the gateway says it in one line
         return _tell(channel, StageStopped(stage_id, str(error)))
     except Exception as error:
         log.exception("stage %d broke", stage_id)

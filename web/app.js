@@ -22,7 +22,10 @@ const key = /^#(?:.*&)?key=([^&]+)/.exec(location.hash)?.[1]; // the part of an 
 const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
 const url = `${scheme}://${location.host}/v1/stream`;
 const handlers = {
-  onStatus: (status) => view.connection(status),
+  onStatus: (status) => {
+    view.connection(status);
+    if (status.state === 'waiting') askForKey();
+  },
   onReady: (ready) => {
     speaker.prebufferMs = ready.prebuffer_ms ?? 0;
     settings.fill(ready);
@@ -34,6 +37,15 @@ const handlers = {
 };
 const client = new SpeechClient(url, handlers, { key });
 const speaker = new Speaker(client, player);
+
+/** Tells that a key is missing or wrong: a browser does not say why a WebSocket was refused, but a request is told. */
+async function askForKey() {
+  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+  const answer = await fetch('/v1/stream', { headers }).catch(() => null);
+  if (answer?.status !== 401) return;
+  const problem = key ? 'The API key in the address of this page is not valid.' : 'This gateway wants an API key.';
+  view.notice(`${problem} Add one to the address: #key=…, and load the page again.`, 'bad');
+}
 
 let turn = null; // the one that is being written
 let shown = null; // the latest one, whose figures are shown

@@ -257,5 +257,7 @@ async def test_the_key_of_the_address_opens_a_gateway_that_wants_one():
             await opened.until_shown("status", "Ready")
             assert not opened.problems
             assert not any("key" in request for request in opened.requests)
-        async with browsing(port, fragment="#key=another") as opened:
-            await opened.until_shown("status", "Reconnecting")
+        for fragment, told in (("#key=another", "not valid"), ("", "wants an API key")):
+            async with browsing(port, fragment=fragment) as opened:
+                await opened.until_shown("status", "Reconnecting")
+                await opened.until_shown("notice", told)
