@@ -39,7 +39,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve = commands.add_parser("serve", help="run the gateway")
     add = serve.add_argument
     add("--model", metavar="DIR|ID", help="checkpoint directory or hub id (default: the embedded voice)")
-    add("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="of the stages (default: %(default)s)")
+    add("--deploy-config", metavar="FILE", type=Path, default=DEPLOY_CONFIG, help="stages' YAML (default: %(default)s)")
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     add("--port", type=_port, default=8080, help="port to listen at, 0 for any free one (default: %(default)s)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
