@@ -1,9 +1,25 @@
-"""The library's WebSocket, but for one thing: what is too big to be read is for its owner to answer."""
+"""The socket of one client and how it ends.
+
+It is the library's WebSocket, but for one thing: what is too big to be read is for its owner to answer.
+"""
 
 from __future__ import annotations
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType
 from aiohttp.web import WebSocketResponse
+
+
+class ConnectionOver(Exception):
+    """The connection has ended; `abort`: the socket takes no more, so nothing more can be sent."""
+
+    def __init__(self, why: str, abort: bool = False) -> None:
+        super().__init__(why)
+        self.abort = abort
+
+    def bare(self) -> ConnectionOver:
+        """Without a traceback: its frames, with the audio in them, would stay until the next collection."""
+        self.__traceback__ = self.__context__ = None
+        return self
 
 
 class ClientSocket(WebSocketResponse):
