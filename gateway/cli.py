@@ -90,7 +90,7 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--rate", metavar="HZ", type=int, help="sample rate (default: the model's)")
     add("--seed", metavar="N", type=int, default=default.seed, help="of texts, times and speech (default: %(default)s)")
     add("--output", metavar="FILE.json", type=Path, help="write the figures as JSON")
-    add("--plot", metavar="FILE.png", type=Path, help="draw the players' buffers (needs the extra `bench`)")
+    add("--plot", metavar="FILE.png", type=Path, help="draw the players' buffers (needs matplotlib)")
     add("--api-key", metavar="KEY", help=f"a key of the gateway (default: ${CLIENT_VARIABLE}, hidden from `ps`)")
     bench.set_defaults(run=_bench)
 
