@@ -1,6 +1,6 @@
 """One context from text to audio: text is cut into segments, segments are spoken in order, audio goes to the outbox.
 
-Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, `deliver`
+Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, the delivery
 carries the audio of one stream after the other.  So stage 0 never waits for audio to be sent.
 """
 
@@ -10,26 +10,17 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from gateway.admission import Admission
-from gateway.audio import SegmentResampler, resampled_length
-from gateway.encoding import open_encoder
+from gateway.delivery import Delivery
 from gateway.engine import Engine
 from gateway.segmenter import Segment, Segmenter
-from gateway.utterance import AudioPiece, AudioRest, Ending, FlushPoint, Item, SegmentBegins, Speech, Tally
+from gateway.utterance import Item, Mark, Speech, Tally
 from inference.messages import Reference, Sampling, Submit
 from protocol.config import SessionConfig
 from protocol.record import SECONDS_PER_CHARACTER
 
 _LARGEST_REFERENCE = 4  # at most this part of the positions: texts of many bytes and the speech itself need the rest
-
-
-class Mark(Enum):
-    """What stands between segments."""
-
-    FLUSH = auto()
-    END = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +56,17 @@ class ContextPipeline:
         self._work: deque[Segment | Mark] = deque()
         self._tasks: list[asyncio.Task[None]] = []
         self._arrived = asyncio.Event()
-        self._spoken: asyncio.Queue[Speech | Mark] = asyncio.Queue()  # bounded by the text and the flushes of a context
         self._credit = asyncio.Event()
         self._credit.set()
         self._speaking: list[Speech] = []  # submitted and not yet delivered, in order
+        self._delivery = Delivery(
+            config, seed, self.tally, self._speaking, around.engine.info.frame_samples, around.clock, around.put
+        )
         self._last: Speech | None = None
-        self._delivered: Speech | None = None  # the last one
         self._voice: Reference | None = None
         self._untaken = 0  # characters of segments that were not submitted yet
         self._submitted = 0
         self._released = False
-        self._unspoken = ""  # text without speech, announced with the next segment
-        self._begun = False
-        self._encoder = open_encoder(config.response_format, config.rate)
 
     # What the client does -------------------------------------------------------------------------------------------
 
@@ -115,7 +104,7 @@ class ContextPipeline:
         """(state, place in the server's queue) for `session.progress`."""
         if self._speaking and self._speaking[0].stream.started is None:
             return "queued", self._around.admission.position(self._speaking[0].stream)
-        if not is_front and (self._begun or self._work or self.tally.reasons):  # a reason: its text has ended
+        if not is_front and (self._delivery.begun or self._work or self.tally.reasons):  # a reason: its text has ended
             return "waiting_turn", None
         return ("generating" if self._speaking or self._work else "waiting_text"), None
 
@@ -127,7 +116,7 @@ class ContextPipeline:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = [
                     tasks.create_task(self._feed(), name="feed"),
-                    tasks.create_task(self._deliver_all(), name="deliver"),
+                    tasks.create_task(self._delivery.run(), name="deliver"),
                 ]
         finally:
             self.stop()
@@ -158,7 +147,7 @@ class ContextPipeline:
             if isinstance(work, Segment):
                 await self._submit(work)
             else:
-                self._spoken.put_nowait(work)
+                self._delivery.add(work)
         if self._last is not None:
             await self._last.stream.generated.wait()
         self._release()
@@ -194,7 +183,7 @@ class ContextPipeline:
             self._start(speech)
             self._around.text_taken(self._untaken)
             self._untaken = 0
-        self._spoken.put_nowait(speech)
+        self._delivery.add(speech)
 
     async def _is_turn(self) -> bool:
         """Wait until stage 0 has made the segment before, and there is room for more audio.  False: that one failed."""
@@ -247,54 +236,3 @@ class ContextPipeline:
             if 0 < finished.codes.shape[1] <= self._around.engine.info.max_seq_len // _LARGEST_REFERENCE:
                 self._voice = Reference(self._last.spoken, finished.codes)
         return self._voice
-
-    # From audio to the outbox ---------------------------------------------------------------------------------------
-
-    async def _deliver_all(self) -> None:
-        while (speech := await self._spoken.get()) is not Mark.END:
-            if speech is Mark.FLUSH:
-                await self._pad()
-                self._around.put(FlushPoint())
-            elif speech.stream is None:
-                self._unspoken += speech.text
-            else:
-                await self._deliver(speech)
-        if self._unspoken and self._begun:
-            self._begin(Speech("", ""))
-        if rest := await self._encoder.finish():
-            self._around.put(AudioRest(rest))
-        self._around.put(Ending(self.tally, self._seed))
-
-    async def _deliver(self, speech: Speech) -> None:
-        """All audio of one segment; a segment without any is announced all the same."""
-        resampler = SegmentResampler(self._config.rate)
-        begun, count = False, 0
-        async for chunk in speech.stream:
-            if not begun:
-                self._begin(speech)
-                begun = True
-            if speech.stream.finished is not None:
-                native = speech.stream.finished.codes.shape[1] * self._around.engine.info.frame_samples
-                speech.total = resampled_length(native, self._config.rate)
-            samples = resampler.resample(chunk.samples, chunk.last)
-            count += len(samples)
-            if len(samples):
-                self._put_audio(speech, await self._encoder.encode(samples), len(samples))
-        self.tally.add(speech, count, self._around.clock())
-        self._speaking.remove(speech)
-        self._delivered = speech
-
-    async def _pad(self) -> None:
-        """Before a flush is answered, all audio before it leaves the encoder."""
-        data, samples = await self._encoder.pad()
-        if samples:
-            self._put_audio(self._delivered, data, samples)
-
-    def _put_audio(self, speech: Speech, data: bytes, samples: int) -> None:
-        self._around.put(AudioPiece(speech, self.tally, data, samples, samples / self._config.rate))
-
-    def _begin(self, speech: Speech) -> None:
-        """Announce a segment, with the unspeakable text before it."""
-        speech.text, self._unspoken = self._unspoken + speech.text, ""
-        self._around.put(SegmentBegins(speech, first=not self._begun))
-        self._begun = True

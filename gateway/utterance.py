@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Protocol
 
 from gateway.engine_stream import EngineStream
 from gateway.errors import ClientError
 from protocol.messages import Metrics, Usage
 from protocol.session import ServerSession
+
+
+class Mark(Enum):
+    """What stands between segments."""
+
+    FLUSH = auto()
+    END = auto()
 
 
 @dataclass(slots=True)
