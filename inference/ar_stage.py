@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 
 import numpy as np
 
+from inference.ar_layout import lay_out_runner
 from inference.ar_stream import Stream
 from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint
 from inference.chunking import Chunker, Pace
+from inference.codes_outbox import CodesOutbox
 from inference.connector import SharedMemoryConnector
 from inference.costs import Costs
 from inference.deploy import DeployConfig
-from inference.device import check_usable, device_memory, weight_bytes
+from inference.device import check_usable
 from inference.ends import EndGuard
 from inference.heart import Heart
-from inference.memory import kv_slots, spare_slots
 from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
 from inference.prefill import Prefiller
-from inference.records import (
-    CodesChunk,
-    ProducerStarted,
-    Record,
-    StreamAborted,
-    StreamOpened,
-    StreamPaused,
-    StreamResumed,
-)
 from inference.report import ARCounts
-from inference.runner import ARRunner
 from inference.scheduler import Guard, Scheduler
 from inference.stepper import Landing, Stepper
 
@@ -40,8 +30,6 @@ log = logging.getLogger("audio8.stage0")
 _IDLE_S = 0.5  # longest sleep without work; shorter than the promise of a beat
 _QUEUED_S = 0.05  # the same while someone waits for a share: one falls free with time alone
 _HELD_BACK_S = 0.5  # a stream without a step for so long is told to stage 1 as paused, so that it does not time out
-
-_SLOTS_A_KEPT = 4  # for so many KV slots, one slot's worth of references is kept (of a slot: some three of 30 s)
 
 
 class ARStage:
@@ -56,13 +44,13 @@ class ARStage:
         device: str,
     ):
         """Reads the weights, lays out the slots, keeps the voices' prefixes, runs once.  Raises what loading raises."""
-        self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
-        self._runner, kept = _runner(checkpoint, deploy, device)
+        self._deploy, self._channel = deploy, channel
+        self._runner, kept = lay_out_runner(checkpoint, deploy, device)
         self._prefiller = Prefiller(checkpoint, self._runner, kept if deploy.ar.enable_prefix_caching else 0)
         self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
-        self._unsent: deque[Record] = deque([ProducerStarted()])
+        self._outbox = CodesOutbox(connector)
         self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
         self._frame_s = 1 / checkpoint.config.frame_rate
         self._costs = Costs(
@@ -82,8 +70,8 @@ class ARStage:
             self._sleep()
             for message in self._channel.receive():
                 self._handle(message)
-            self._flush()
-            if not self._unsent:  # a full connector holds everything back: nothing is dropped
+            self._outbox.flush()
+            if not self._outbox.is_blocked:  # a full connector holds everything back: nothing is dropped
                 self.step()
 
     def step(self) -> None:
@@ -102,7 +90,7 @@ class ARStage:
 
     def _sleep(self) -> None:
         """Until there is something to do, or for a while."""
-        if self._unsent:
+        if self._outbox.is_blocked:
             self._channel.wait(self._deploy.connector.get_sleep_s)
         elif not self._steps.flying and self._scheduler.idle(time.monotonic(), self._costs.capacity()):
             self._channel.wait(_QUEUED_S if self._scheduler.waiting else _IDLE_S)
@@ -114,11 +102,11 @@ class ARStage:
             case Release(listener=listener):
                 self._scheduler.release(listener)
             case Cancel(stream_id=stream_id) if stream := self._streams.get(stream_id):
-                self._end(stream, StreamAborted(stream_id))
+                self._abort(stream)
             case Credit(stream_id=stream_id, granted=granted) if stream := self._streams.get(stream_id):
                 stream.credit = granted
                 if not granted:
-                    self._pause(stream)
+                    self._outbox.pause(stream)
 
     def _add(self, request: Submit) -> None:
         connector, now = self._deploy.connector, time.monotonic()
@@ -155,7 +143,7 @@ class ARStage:
         slot = stream.slot = self._steps.take()
         stream.ran_at = begin
         if self._deploy.connector.chunk_policy != "whole":  # one chunk at the end: there is nothing to wait for before
-            self._open(stream)
+            self._outbox.open(stream)
         try:
             stream.sequence = self._prefiller.sequence(slot, request, stream.prompt)
         except Exception as error:
@@ -173,15 +161,10 @@ class ARStage:
         now, pace = time.monotonic(), self._pace(prefill_s)
         for stream in self._scheduler.running:
             if stream.sequence is not None:
-                self._send_due(stream, False, now, pace)
+                self._outbox.send_due(stream, False, now, pace)
 
     def _columns(self, stream: Stream) -> int:
         return self._prefiller.columns(stream.request, stream.prompt)
-
-    def _open(self, stream: Stream) -> None:
-        """Stage 1 begins to wait for the stream's chunks."""
-        stream.opened = True
-        self._unsent.append(StreamOpened(stream.request.stream_id, stream.chunker.dry_at))
 
     def _run(self, batch: list[Stream]) -> Landing | None:
         """Launch a step and read one: the same, or the one before."""
@@ -209,9 +192,7 @@ class ARStage:
     def _advance(self, stream: Stream, frame: np.ndarray | None, now: float) -> None:
         """A stream has run: send what is due, end it if it is over.  `frame`: None if it found its end."""
         stream.ran_at = now
-        if stream.paused and stream.credit:
-            stream.paused = False
-            self._unsent.append(StreamResumed(stream.request.stream_id))
+        self._outbox.resume(stream)
         sequence = stream.sequence
         if frame is not None:
             sequence.frames.append(frame)
@@ -219,12 +200,12 @@ class ARStage:
         full = frame is not None and (
             self._runs_away(stream) or (sequence.step == len(sequence.frames) and not self._runner.room(sequence))
         )
-        self._send_due(stream, frame is None or full, now, self._pace())
+        self._outbox.send_due(stream, frame is None or full, now, self._pace())
         if frame is None or full:
             self._costs.ended(len(sequence.frames))
             codes = stream.codes(0, len(sequence.frames))
             reason = "max_length" if full else "done"
-            self._end(stream, None)
+            self._end(stream)
             self._channel.send(Finished(stream.request.stream_id, reason, codes))
 
     def _runs_away(self, stream: Stream) -> bool:
@@ -244,21 +225,6 @@ class ARStage:
         )
         return True
 
-    def _send_due(self, stream: Stream, ended: bool, now: float, pace: Pace) -> None:
-        while True:
-            frames = stream.chunker.due(stream.pending, ended, now, pace)
-            last = ended and frames == stream.pending
-            if frames or last:
-                if not stream.opened:
-                    self._open(stream)
-                first = stream.chunker.sent_frames
-                codes = stream.codes(first, first + frames)
-                self._unsent.append(CodesChunk(stream.request.stream_id, first, codes, last))
-                stream.chunker.sent(frames, now, pace)
-            if last or not frames:
-                break
-        self._flush()
-
     def _pace(self, pause_s: float = 0.0) -> Pace:
         return self._costs.pace(len(self._scheduler.running), pause_s)
 
@@ -269,25 +235,23 @@ class ARStage:
     def _tell_held_back(self, now: float) -> None:
         for stream in self._scheduler.running:
             if now - stream.ran_at > _HELD_BACK_S:
-                self._pause(stream)
-
-    def _pause(self, stream: Stream) -> None:
-        if stream.sequence is not None and not stream.paused:
-            stream.paused = True
-            self._unsent.append(StreamPaused(stream.request.stream_id))
+                self._outbox.pause(stream)
 
     def _fail(self, stream: Stream, message: str) -> None:
-        self._end(stream, StreamAborted(stream.request.stream_id))
+        self._abort(stream)
         self._channel.send(Failed(stream.request.stream_id, "engine_failed", message))
 
-    def _end(self, stream: Stream, record: Record | None) -> None:
-        """Whatever ends a stream comes through here: its slot is free again, and stage 1 is told."""
+    def _abort(self, stream: Stream) -> None:
+        """End it before it has brought all its codes."""
+        self._end(stream)
+        self._outbox.abort(stream)
+
+    def _end(self, stream: Stream) -> None:
+        """Whatever ends a stream comes through here: its slot is free again."""
         del self._streams[stream.request.stream_id]
         self._scheduler.remove(stream, time.monotonic())
         if stream.slot is not None:
             self._steps.release(stream.slot)
-        if record is not None and stream.opened:
-            self._unsent.append(record)
         if not self._streams:
             self._check_integrity()
 
@@ -302,10 +266,6 @@ class ARStage:
         listeners = queue.listeners(now)
         if self._counts.due(now, busy=bool(self._streams or listeners)):
             self._channel.send(self._counts.take(queue.running, queue.waiting, listeners, self._costs.capacity()))
-
-    def _flush(self) -> None:
-        while self._unsent and self._connector.put(self._unsent[0]):
-            self._unsent.popleft()
 
     def _warm_up(self) -> None:
         """Speak a little, so that the first user does not pay for first calls; keep the voices' prefixes."""
@@ -322,20 +282,3 @@ class ARStage:
             self._runner.step([sequence])
         self._costs.stepped(time.monotonic() - begin)
         self._steps.release(slot)
-
-
-def _runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> tuple[ARRunner, int]:
-    """The model with as many KV slots as are wanted and fit -> and positions of references that may be kept."""
-    config, stage = checkpoint.config, deploy.ar
-    if stage.max_model_len > config.max_seq_len:
-        raise ValueError(
-            f"stages[0].max_model_len: the checkpoint's max_seq_len is {config.max_seq_len}, got {stage.max_model_len}"
-        )
-    model = checkpoint.load_dual_ar("float32" if device == "cpu" else config.dtype or "bfloat16", device)
-    size = model.norm.weight.element_size()
-    slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
-    share = device_memory(device, stage), stage.memory_utilization, weight_bytes(model), slot
-    slots = kv_slots(*share, stage.max_num_streams)
-    kept = spare_slots(*share, slots, wanted=max(1, slots // _SLOTS_A_KEPT)) * stage.max_model_len
-    runner = ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
-    return runner, kept
