@@ -13,11 +13,14 @@ from enum import IntEnum
 
 import sentencex
 
-_HARD_STOPS = "。！？｡।॥؟۔።፧"  # these end a sentence whatever follows
+from gateway.abbreviations import goes_on
+from gateway.text.characters import CELL, GAP, IDEOGRAPHS
+
+_HARD_STOPS = "。！？｡।॥؟۔።፧։"  # these end a sentence whatever follows
 _SOFT_STOPS = ".!?…‥．"  # these may also stand in a number, a name or an abbreviation
 _CLAUSE_MARKS = ",;:،؛–"  # certain before white space only: 3,14 and 10:30 have none
-_CLAUSE_MARKS_ANYWHERE = "—，、；："
-_CLOSERS = "'\"’”»›」』*_)]}）】〕〉》"
+_CLAUSE_MARKS_ANYWHERE = f"—，、；：{CELL}"
+_CLOSERS = f"'\"’”»›」』*_)]}}）】〕〉》{GAP}"
 
 # The counts are bounded so that text of nothing but marks or spaces costs no more than any other.
 _MARK = re.compile(
@@ -31,10 +34,9 @@ _MARK = re.compile(
 )
 _WORD = re.compile(r"\w[\w'’]{0,15}")
 _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}\.$")
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _CONTEXT = 80  # characters before a stop that the language's rules look at
-_WORD_END = re.compile(rf"(?<=\S)(?=\s)|(?<=[{_IDEOGRAPHS}])(?=[{_IDEOGRAPHS}])")
+_WORD_END = re.compile(rf"(?<=\S)(?=\s)|(?<=[{IDEOGRAPHS}])(?=[{IDEOGRAPHS}])")
 
 
 class Rank(IntEnum):
@@ -96,7 +98,7 @@ def _rank(found: re.Match[str], text: str, language: str) -> Rank:
         return Rank.CLAUSE if follows and found["stop"][-1] in "…‥" else Rank.NONE
     if _ends_sentence(found, text, language):
         return Rank.SENTENCE
-    pauses = found["closers"] or "\n" in space or found["stop"][-1] in "…‥!?" or found["stop"].endswith("..")
+    pauses = found["closers"].strip(GAP) or "\n" in space or found["stop"][-1] in "…‥!?" or found["stop"].endswith("..")
     return Rank.CLAUSE if pauses else Rank.NONE
 
 
@@ -113,10 +115,10 @@ def _ends_sentence(found: re.Match[str], text: str, language: str) -> bool:
     """Whether the sentence certainly ends at a stop that white space follows."""
     stop = found.end("stop")
     before = text[max(0, stop - _CONTEXT) : stop].replace("…", "...").replace("‥", "..")
-    if _LIST_NUMBER.search(before):
+    if _LIST_NUMBER.search(before) or goes_on(before, language):
         return False
     following = text[found.end() : found.end() + 1]
-    if found["closers"]:  # a whole sentence in quotation marks or brackets, unless the one around it goes on
+    if found["closers"].strip(GAP):  # a whole sentence in quotation marks or brackets, unless the one around it goes on
         return bool(following) and not following.islower() and _splits(before, following, language)
     if all(_splits(before, probe, language) for probe in "aA1"):
         return True  # whatever follows

@@ -134,10 +134,10 @@ class Contexts:
         self._open[number] = OpenContext(name, pipeline, task)
         self._metrics.context_opened()
 
-    def _language(self, config: SessionConfig) -> str:
-        """By whose rules the text is cut: the hint, else the voice's language, else English."""
+    def _language(self, config: SessionConfig) -> str | None:
+        """Of the text: the hint, else the voice's language, else not known."""
         voices = {voice.name: voice.language for voice in self._service.engine.info.voices}
-        return config.language or voices.get(config.voice) or "en"
+        return config.language or voices.get(config.voice)
 
     def _dry_at(self, number: int) -> float | None:
         """When a new stream of the context is missed: after all that waits, and what earlier contexts will bring."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# ISO 639-1 codes for which the sentence splitter has rules and abbreviations of its own.
+# Codes of ISO 639-1 for which the sentence splitter has rules and abbreviations of its own; and Cantonese, "yue".
 LANGUAGES = tuple(
     "am ar bg bn ca cs da de el en es et fa fi fr gu he hi hu hy id it ja kk km kn ko lt lv ml mr my nl no or pa pl pt "
-    "ro ru sk sl sv ta te th tr uk ur vi zh".split()
+    "ro ru sk sl sv ta te th tr uk ur vi yue zh".split()
 )

@@ -40,9 +40,9 @@ class Surroundings:
 
 
 class ContextPipeline:
-    """`language`: by whose rules the text is cut; `seed` is never None."""
+    """`language`: by whose rules the text is cut and its numbers are read, if known; `seed` is never None."""
 
-    def __init__(self, config: SessionConfig, language: str, seed: int, around: Surroundings) -> None:
+    def __init__(self, config: SessionConfig, language: str | None, seed: int, around: Surroundings) -> None:
         self._config, self._seed, self._around = config, seed, around
         self._listener = around.engine.next_listener()
         self.tally = Tally(config.rate)
@@ -52,6 +52,7 @@ class ContextPipeline:
             max_buffer_delay_s=None if delay is None else delay / 1000,
             first_needs_sentence=config.voice is None,
             language=language,
+            preparation=config.text_preparation,
         )
         self._work: deque[Segment | Mark] = deque()
         self._tasks: list[asyncio.Task[None]] = []

@@ -12,13 +12,18 @@ into messages.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from gateway.borders import Mark, Rank, count_ideographs, next_mark, word_ends
-from gateway.text import is_speech, spoken
+from gateway.text.characters import is_speech
+from gateway.text.held import HeldText, Piece
+from gateway.text.markup import Markup, Verbatim
+from gateway.text.spoken import spoken, verbatim
 
 Granularity = Literal["clause", "sentence", "none"]
+Preparation = Literal["full", "markup", "none"]
 
 _LETTERS_PER_SECOND = 14.5  # of speech, rather fast: who is thought to have heard all too late waits in silence
 _LETTERS_PER_IDEOGRAPH = 4
@@ -42,7 +47,9 @@ class Segmenter:
 
     `granularity`: "clause" as above, "sentence" never ends at a clause, "none" cuts for size only; all cut a piece that
     exceeds `max_characters` at the best place.  `first_needs_sentence`: the first segment is a sentence or at least 2 s
-    of speech, enough to serve as the reference of those behind it.  `language`: a hint, a code such as "en".
+    of speech, enough to serve as the reference of those behind it.  `language`: by whose rules the text is cut and its
+    numbers are read, a code such as "en", None if it is not known.  `preparation`: "full" takes markup out and spells
+    amounts, "markup" does not spell, "none" gives the model the text as it is.
     """
 
     def __init__(
@@ -51,14 +58,18 @@ class Segmenter:
         max_buffer_delay_s: float | None = None,
         first_needs_sentence: bool = False,
         max_characters: int = 150,
-        language: str = "en",
+        language: str | None = "en",
+        preparation: Preparation = "full",
     ) -> None:
         self._granularity = granularity
         self._delay = max_buffer_delay_s
         self._needs_sentence = first_needs_sentence
         self._max = max_characters
-        self._language = language
-        self._text = ""
+        self._language = language or "en"
+        self._reader = Verbatim() if preparation == "none" else Markup()
+        self._preparation = preparation
+        self._number_language = language if preparation == "full" else None
+        self._held = HeldText()
         self._since: float | None = None  # arrival of the oldest speakable character held back
         self._expired = False  # the delay has run out, but there were too few words
         self._now = 0.0
@@ -67,8 +78,8 @@ class Segmenter:
 
     @property
     def buffered(self) -> int:
-        """Characters held back."""
-        return len(self._text)
+        """Received characters held back."""
+        return self._held.raw_length + self._reader.waiting
 
     @property
     def deadline(self) -> float | None:
@@ -83,15 +94,13 @@ class Segmenter:
     def push(self, text: str, now: float) -> list[Segment]:
         """Take the next characters at time `now`; returns the segments that are ready."""
         self._now = now
-        segments = []
-        for start in range(0, len(text), self._max):  # in pieces: looking ahead in a long message costs its square
-            self._text += text[start : start + self._max]
-            segments += self._take_ready()
-        return segments + self._take_overdue_words()
+        return [*self._segments_of(self._reader.push(text)), *self._take_overdue_words()]
 
     def flush(self) -> list[Segment]:
         """Everything held back, half words too; what follows starts anew."""
-        segments = [self._take(len(self._text))] if self._text else []
+        segments = self._segments_of(self._reader.finish())
+        if self._held.raw_length:
+            segments.append(self._take(len(self._held.plain)))
         self._dry_at = None
         return segments
 
@@ -101,6 +110,23 @@ class Segmenter:
         self._now = now
         return self._take_ready() + self._take_overdue_words()
 
+    def _segments_of(self, pieces: Iterable[Piece]) -> list[Segment]:
+        """Hold what was read; returns the segments that are ready then."""
+        segments = []
+        for raw, plain in pieces:
+            if raw != plain:
+                self._held.append(Piece(raw, plain))
+                segments += self._take_ready()
+                continue
+            for start in range(0, len(raw), self._max):  # looking ahead in a long message would cost its square
+                part = raw[start : start + self._max]
+                self._held.append(Piece(part, part))
+                segments += self._take_ready()
+        return segments
+
+    def _spoken(self, plain: str) -> str:
+        return verbatim(plain) if self._preparation == "none" else spoken(plain, self._number_language)
+
     def _start_segment(self) -> None:
         """Forget what was found out about the text held back."""
         self._scanned = 0  # marks before this position are decided
@@ -109,12 +135,12 @@ class Segmenter:
         self._expired = False
 
     def _take(self, length: int) -> Segment:
-        """Cut off a segment of `length` characters."""
-        text, self._text = self._text[:length], self._text[length:]
-        segment = Segment(text, spoken(text))
+        """Cut off a segment of `length` characters of plain text."""
+        text, plain = self._held.take(length)
+        segment = Segment(text, self._spoken(plain))
         if segment.spoken:
             self._needs_sentence = False
-            self._dry_at = max(self._dry_at or self._now, self._now) + _letters(text) / _LETTERS_PER_SECOND
+            self._dry_at = max(self._dry_at or self._now, self._now) + _letters(plain) / _LETTERS_PER_SECOND
         self._start_segment()
         return segment
 
@@ -130,7 +156,7 @@ class Segmenter:
         self._note_arrival()
         if self._delay is None or self._since is None or self._now < self._since + self._delay:
             return []
-        ends = word_ends(self._text)
+        ends = word_ends(self._held.plain)
         self._expired = len(ends) < _MIN_WORDS_ON_EXPIRY
         if self._expired:
             return []
@@ -140,7 +166,7 @@ class Segmenter:
 
     def _note_arrival(self) -> None:
         """Start the delay of speech that is held back."""
-        if self._since is None and any(map(is_speech, self._text)):
+        if self._since is None and any(map(is_speech, self._held.plain)):
             self._since = self._now
 
     def _next_cut(self) -> int | None:
@@ -148,8 +174,8 @@ class Segmenter:
         if self._wants_clause and self._borders[Rank.CLAUSE]:
             return self._borders[Rank.CLAUSE]
         while True:
-            mark = next_mark(self._text, self._scanned, self._language)
-            reached = mark.start if mark else len(self._text)
+            mark = next_mark(self._held.plain, self._scanned, self._language)
+            reached = mark.start if mark else len(self._held.plain)
             if reached > self._max:
                 return self._best_cut()
             if mark is not None and self._is_wanted(mark):
@@ -175,7 +201,7 @@ class Segmenter:
             least = _MIN_LETTERS_OF_A_VOICE
         else:
             least = _MIN_LETTERS_FIRST if self._dry_at is None else _MIN_LETTERS
-        return _letters(self._text[: mark.cut]) >= least
+        return _letters(self._held.plain[: mark.cut]) >= least
 
     @property
     def _wants_clause(self) -> bool:
@@ -187,10 +213,10 @@ class Segmenter:
         for rank in (Rank.SENTENCE, Rank.CLAUSE):
             if self._borders[rank] > self._max // 3:
                 return self._borders[rank]
-        if ends := word_ends(self._text[: self._max + 1]):
+        if ends := word_ends(self._held.plain[: self._max + 1]):
             return ends[-1]
         cut = self._max
-        while cut > 1 and unicodedata.category(self._text[cut])[0] == "M":
+        while cut > 1 and unicodedata.category(self._held.plain[cut])[0] == "M":
             cut -= 1
         return cut
 

@@ -14,6 +14,7 @@ BYTES_PER_SAMPLE = {"pcm": 2, "f32": 4, "mulaw": 1, "alaw": 1}
 ENCODED_FORMATS = ("opus", "mp3")  # one stream for a whole context: no sample has bytes of its own
 FORMATS = (*BYTES_PER_SAMPLE, *ENCODED_FORMATS)
 GRANULARITIES = ("clause", "sentence", "none")
+PREPARATIONS = ("full", "markup", "none")
 FRAMINGS = ("bare", "header")
 MOST_CHUNK_FRAMES = 25
 MOST_BUFFER_DELAY_MS = 5000
@@ -44,6 +45,7 @@ class SessionConfig:
     sample_rate: int | None = None
     split_granularity: str = "clause"
     max_buffer_delay_ms: int | None = None
+    text_preparation: str = "full"
     framing: str = "bare"
 
     @property
@@ -171,5 +173,6 @@ _CHECKS: dict[str, Check] = {
     "codec_chunk_frames": _integer(1, MOST_CHUNK_FRAMES),
     "split_granularity": _one_of(GRANULARITIES),
     "max_buffer_delay_ms": _integer(0, MOST_BUFFER_DELAY_MS),
+    "text_preparation": _one_of(PREPARATIONS),
     "framing": _one_of(FRAMINGS),
 }

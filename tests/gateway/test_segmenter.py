@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reading import segment
 
 from gateway.segmenter import Granularity, Segment, Segmenter
 
@@ -17,13 +18,6 @@ WORDS = "hello|World |It |the day |confirmation|今天天气|नमस्ते�
 MARKS = '. |... |! |? |, |; |: | — |—|…|。|！|，|」|。”|." |.) |\n|\n\n| |   |.|,|1. |👍|**'
 TEXTS = st.lists(st.sampled_from(f"{WORDS}|{MARKS}".split("|")) | st.text(max_size=4), max_size=60).map("".join)
 GRANULARITIES: list[Granularity] = ["clause", "sentence", "none"]
-
-
-def segment(messages: Iterable[str], segmenter: Segmenter | None = None) -> list[Segment]:
-    """The segments of messages that arrive at once, the rest of the text included."""
-    segmenter = segmenter or Segmenter("clause")
-    segments = [piece for message in messages for piece in segmenter.push(message, 0.0)]
-    return segments + segmenter.flush()
 
 
 def texts(segments: Sequence[Segment]) -> list[str]:
@@ -104,12 +98,39 @@ def test_stops_inside_numbers_names_and_abbreviations_are_no_ends() -> None:
         ("नमस्ते दोस्तों, आप आइए। कैसे हो आप लोग?", ["नमस्ते दोस्तों, आप आइए।", "कैसे हो आप लोग?"]),
         ("هل أنت بخير اليوم؟ نعم بالطبع.", ["هل أنت بخير اليوم؟", "نعم بالطبع."]),
         ("A title of some length\n\nAnd its text.", ["A title of some length", "And its text."]),
-        ("Take the following:\n1. A first thing\n2. A second thing", None),
+        (
+            "Take the following:\n1. A first thing\n2. A second thing",
+            ["Take the following:", "1. A first thing", "2. A second thing"],
+        ),
         ("Hi. I am. So it is. Yes, indeed. No.", ["Hi. I am.", "So it is. Yes, indeed.", "No."]),
     ],
 )
-def test_sentences(text: str, expected: list[str] | None) -> None:
-    assert texts(segment(text, Segmenter("sentence"))) == (expected or [text])
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert texts(segment(text, Segmenter("sentence"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("yue", "今日天氣好好，去玩啦。| 得唔得呀？| 得！行啦行啦。"),
+        ("zh", "价格是3.5元，共2个。| 他说：“你好吗。”| 然后走了。"),
+        ("nl", "Dat kost € 3,50 volgens mevr. de Vries. | Zij komt bijv. om 5 uur. | Goed dan maar."),
+        (
+            "en",
+            "Dr. Smith paid $3.50 at example.com in the U.S. Army. | Version 1.2.3 is in vol. 3 of it. | Good enough.",
+        ),
+        ("fr", "M. Dupont et Mme. Durand ont 3,5 % de plus. | Est-ce que c'est vrai ? | Bien sûr que oui !"),
+        ("de", "Am 3. Oktober kostet es z. B. 1.500,50 €. | Das sagt Dr. Meier, bzw. Frau Kunz. | Na dann gut."),
+        ("it", "Il sig. Rossi e la dott. Bianchi pagano 3,50 €. | Non è vero, forse? | Così è la vita."),
+        ("ja", "気温は25.5℃です。| 「本当に暑いですね。」| と彼は言った。"),
+        ("ko", "가격은 1,500.50원입니다 여러분. | 정말로 그렇게 비싼가요? | 네 그렇습니다."),
+        ("pl", "Prof. Kowalski ma np. 3,5 % więcej. | To jest dużo, prawda? | Tak jest dobrze."),
+        ("es", "La Sra. López paga 1.500,50 € hoy. | ¿No le parece demasiado? | ¡Claro que sí, hombre!"),
+    ],
+)
+def test_sentences_of_the_models_languages(language: str, text: str) -> None:
+    sentences = [sentence.strip() for sentence in text.split("|")]
+    assert texts(segment(text.replace("|", ""), Segmenter("sentence", language=language))) == sentences
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ TAKEN = [
     ("seed", 2**63 - 1), ("seed", None), ("max_new_tokens", 1), ("max_new_tokens", 2048),
     ("initial_codec_chunk_frames", 25), ("codec_chunk_frames", 4), ("split_granularity", "none"),
     ("max_buffer_delay_ms", 0), ("max_buffer_delay_ms", 5000), ("framing", "header"),
+    ("text_preparation", "markup"), ("text_preparation", "none"),
 ]  # fmt: skip
 
 REFUSED = [
@@ -23,7 +24,7 @@ REFUSED = [
     ("temperature", "1"), ("temperature", 10**400), ("top_k", 0), ("top_k", 1.0), ("top_p", 0), ("top_p", 1.1),
     ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5), ("seed", False), ("max_new_tokens", 0),
     ("max_new_tokens", 2049), ("initial_codec_chunk_frames", 0), ("codec_chunk_frames", 26), ("codec_chunk_frames", 3),
-    ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"),
+    ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"), ("text_preparation", True),
     ("ref_audio", "data:audio/wav;base64,AA=="), ("ref_text", "what was said"),
 ]  # fmt: skip
 

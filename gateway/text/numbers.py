@@ -1,0 +1,127 @@
+"""Amounts in words, where a voice reads their figures badly and only one reading is possible.
+
+Prices, percentages, decimal fractions and numbers with grouped thousands are spelt out, in the notation of the text's
+language.  All else keeps its figures, since what they mean is not certain or a model reads them well: dates, times,
+telephone numbers, versions, ranges, plain whole numbers.  Chinese, Japanese and Korean texts keep theirs, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import regex
+from num2words import num2words
+
+_CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "zł": "PLN"}
+_UNIT = r"[$€£]|zł"
+_MOST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How a language writes numbers (`thousands`, `decimal`: characters) and says what is not in num2words."""
+
+    thousands: str
+    decimal: str
+    minus: str
+    point: str
+    percent: str
+
+
+_NARROW = "\u00a0\u202f"
+_NOTATIONS = {
+    "de": Notation(".", ",", "minus", "Komma", "Prozent"),
+    "en": Notation(",", ".", "minus", "point", "percent"),
+    "es": Notation(".", ",", "menos", "coma", "por ciento"),
+    "fr": Notation(_NARROW, ",", "moins", "virgule", "pour cent"),
+    "it": Notation(".", ",", "meno", "virgola", "per cento"),
+    "nl": Notation(".", ",", "min", "komma", "procent"),
+    "pl": Notation(_NARROW, ",", "minus", "przecinek", "procent"),
+}
+
+_BEFORE = r"(?<![^\s(\[\"'“‘„«¿¡—–])(?<![\d+×*/=]\s)"
+# "1.5 million", "$5k": a word behind the figures belongs to the number.
+_SCALE_WORD = (
+    r"(?:[kKmMbBtT]|[bBtTM]n|mln|mld|mrd|Mi?[or]|Mrd|Mld|tys|mila?|tausend|thousand|mille|duizend)\b"
+    r"|\p{L}{0,3}il{1,2}[ij]"
+)
+_AFTER = (
+    r"(?![\w°ºª])(?![.,:]\w)(?!/\d)(?![–\-][\w$€£])(?!\s\d)(?!\s?[–×*/+=-]\s?\d)"  # part of something longer
+    rf"(?!\s?[ap]\.?\s?m\b)(?!\s?(?:{_SCALE_WORD}))"  # a time, a scale
+)
+_FOREIGN = regex.compile(r"[\p{L}--\p{Latin}]", regex.VERSION1)
+
+
+def spell_numbers(plain: str, language: str) -> str:
+    """`plain` with its amounts in words of `language`; unchanged if that is none of the languages above, or if letters
+    of another script tell that the text is in another language."""
+    notation = _NOTATIONS.get(language)
+    if notation is None or not any(map(str.isdigit, plain)) or _FOREIGN.search(plain):
+        return plain
+    for pattern, say in _PATTERNS[language]:
+        plain = pattern.sub(lambda found, say=say: say(found, language) or found[0], plain)
+    return plain
+
+
+def _digits(found: regex.Match) -> str | None:
+    """The whole part without its grouping, None if it has too many digits to be said as a number."""
+    digits = regex.sub(r"\D", "", found["whole"])
+    return digits if len(digits) <= _MOST_DIGITS else None
+
+
+def _number(found: regex.Match, language: str) -> str | None:
+    whole = _digits(found)
+    if whole is None:
+        return None
+    notation = _NOTATIONS[language]
+    words = [notation.minus] if found["sign"] else []
+    words.append(num2words(int(whole), lang=language))
+    if found["part"]:
+        words += [notation.point, *(num2words(int(digit), lang=language) for digit in found["part"])]
+    return " ".join(words).replace(", ", " ")
+
+
+def _percentage(found: regex.Match, language: str) -> str | None:
+    number = _number(found, language)
+    word = "procenta" if language == "pl" and found["part"] else _NOTATIONS[language].percent
+    return number and f"{number} {word}"
+
+
+def _price(found: regex.Match, language: str) -> str | None:
+    whole = _digits(found)
+    if whole is None:
+        return None
+    cents = found["part"] or "00"
+    number = f"{whole}.{cents}"
+    form = {"lang": language, "to": "currency", "currency": _CURRENCIES[found["unit"]]}
+    try:
+        large, _, small = num2words(number, separator="|", **form).partition("|")
+        both = num2words(number, **form)
+    except NotImplementedError:  # the library does not know this currency in this language: the figures stay
+        return None
+    words = large if cents == "00" else small.strip() if not int(whole) else both
+    return f"{_NOTATIONS[language].minus} {words}" if found["sign"] else words
+
+
+def _patterns(notation: Notation) -> list[tuple[regex.Pattern, Callable[[regex.Match, str], str | None]]]:
+    """Patterns with how their matches are said, in the order in which they are tried."""
+    # A space between groups of three is as good as a narrow one where a fraction or a unit shows that it is an amount.
+    group = f"{notation.thousands} " if notation.thousands == _NARROW else notation.thousands
+    point = regex.escape(notation.decimal)
+    whole = rf"(?P<whole>\d{{1,3}}(?:[{group}]\d{{3}})+|\d+)"
+    grouped = rf"(?P<whole>\d{{1,3}}(?:[{notation.thousands}]\d{{3}})+)"
+    # Two digits behind either mark are cents: prices keep their notation when a text is translated.
+    price = rf"(?P<whole>\d{{1,3}}(?:[.,{group}]\d{{3}})+(?!\d)|\d+)(?:[.,](?P<part>\d\d))?"
+    sign = r"(?P<sign>[-−]?)"
+    no_unit = r"(?!\s?(?:[$€£%]|zł))"
+    return [
+        (regex.compile(rf"{_BEFORE}{sign}(?P<unit>{_UNIT})\s?{price}{_AFTER}{no_unit}"), _price),
+        (regex.compile(rf"{_BEFORE}{sign}{price}\s?(?P<unit>{_UNIT}){_AFTER}"), _price),
+        (regex.compile(rf"{_BEFORE}{sign}{whole}(?:{point}(?P<part>\d+))?\s?(?P<unit>%){_AFTER}"), _percentage),
+        (regex.compile(rf"{_BEFORE}{sign}{whole}{point}(?P<part>\d+){_AFTER}{no_unit}"), _number),
+        (regex.compile(rf"{_BEFORE}{sign}{grouped}(?P<part>){_AFTER}{no_unit}"), _number),
+    ]
+
+
+_PATTERNS = {language: _patterns(notation) for language, notation in _NOTATIONS.items()}
