@@ -20,11 +20,11 @@ class Average:
         decay = min(self._decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(self._values, list(model.parameters()), 1 - decay)
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """The averaged weights under the model's names."""
         return dict(zip(self._names, self._values, strict=True))
 
-    def load(self, state: dict[str, Tensor]) -> None:
-        """Go on from what `state` returned."""
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on from what `state_dict` returned."""
         for name, value in zip(self._names, self._values, strict=True):
             value.copy_(state[name])

@@ -108,7 +108,7 @@ def main() -> None:
     model = VoiceEncoder(codec, codes).to(device)
     average = Average(model)
     train(model, average, speech, end - time.monotonic(), device)
-    torch.save(average.state(), arguments.state)
+    torch.save(average.state_dict(), arguments.state)
 
 
 if __name__ == "__main__":

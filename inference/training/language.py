@@ -25,6 +25,7 @@ from inference.config import ArkttsConfig
 from inference.dual_ar import DualAR
 from inference.training.average import Average
 from inference.training.corpus import Batch, Corpus
+from inference.training.progress import Progress, falling
 from inference.training.shards import LABELS
 from inference.transformer import attend_causal, turns_at
 
@@ -140,7 +141,7 @@ def initialise(model: DualAR) -> None:
 
 
 class Training:
-    """State of one training: model, optimiser, average, and how much of the planned time is spent."""
+    """What is trained, and how: model, optimiser, average, and how far it has come."""
 
     def __init__(self, checkpoint: Checkpoint, state_file: Path, settings: Settings, device: str):
         torch.manual_seed(1)
@@ -152,35 +153,15 @@ class Training:
         others = [p for p in self.trainee.parameters() if p.ndim < 2]
         groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, settings.rate, betas=(0.9, 0.95), fused=device == "cuda")
-        self.settings, self.device, self._file = settings, device, state_file
-        self.steps, self.spent_s = 0, 0.0
-        if state_file.exists():
-            self._load()
+        self.settings, self.device = settings, device
+        self.progress = Progress(
+            state_file, device, trainee=self.trainee, average=self.average, optimizer=self.optimizer
+        )
 
-    def _load(self) -> None:
-        state = torch.load(self._file, map_location=self.device, weights_only=True)
-        self.trainee.load_state_dict(state["trainee"])
-        self.average.load(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.steps, self.spent_s = state["steps"], state["spent_s"]
-
-    def save(self) -> None:
-        """Everything to go on from; `assemble.py` takes the average."""
-        state = {
-            "trainee": self.trainee.state_dict(),
-            "average": self.average.state(),
-            "optimizer": self.optimizer.state_dict(),
-            "steps": self.steps,
-            "spent_s": self.spent_s,
-        }
-        part = self._file.with_suffix(".part")
-        torch.save(state, part)
-        part.rename(self._file)
-
-    def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
-        """One update at `progress` (0 … 1) of the plan; cosine to a twentieth of the rate."""
-        warm = min(1.0, (self.steps + 1) / self.settings.warmup_steps)
-        rate = self.settings.rate * warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
+    def step(self, batch: Batch, spent: float) -> dict[str, Tensor]:
+        """One update when a share of the plan is `spent`."""
+        warm = min(1.0, (self.progress.steps + 1) / self.settings.warmup_steps)
+        rate = self.settings.rate * warm * falling(spent)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast(self.device, torch.bfloat16):
@@ -191,8 +172,7 @@ class Training:
         total.backward()
         nn.utils.clip_grad_norm_(self.trainee.parameters(), 1.0)
         self.optimizer.step()
-        self.average.update(self.trainee.model, self.steps)
-        self.steps += 1
+        self.average.update(self.trainee.model, self.progress.steps)
         return losses
 
 
@@ -207,25 +187,16 @@ def wait_for_data(corpus: Corpus, shards: Path, frames: int, end: float) -> None
 
 def train(training: Training, corpus: Corpus, shards: Path, seconds: float, planned_s: float) -> None:
     """Train for `seconds`; the rate falls over `planned_s` seconds of training, those before this call included."""
-    start, settings = time.monotonic(), training.settings
-    wait_for_data(corpus, shards, settings.min_frames, start + seconds)
-    rng = np.random.default_rng(training.steps)
-    last, logged = time.monotonic(), start
-    saved = last
-    while (now := time.monotonic()) - start < seconds:
-        training.spent_s += now - last
-        last = now
-        losses = training.step(corpus.batch(settings.rows, settings.length, rng), training.spent_s / planned_s)
-        if training.steps % 20 == 0:
+    end, settings = time.monotonic() + seconds, training.settings
+    wait_for_data(corpus, shards, settings.min_frames, end)
+    rng = np.random.default_rng(training.progress.steps)
+
+    def step(spent: float) -> dict[str, Tensor]:
+        if training.progress.steps % 20 == 0:
             corpus.take_new(shards, most=20)
-        if now - logged > 10:
-            shown = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-            print(f"language {now - start:.0f} s step {training.steps} {shown} frames {corpus.frames}", flush=True)
-            logged = now
-        if now - saved > 60:
-            training.save()
-            saved = time.monotonic()
-    training.save()
+        return training.step(corpus.batch(settings.rows, settings.length, rng), spent)
+
+    training.progress.run("language", step, lambda: f"frames {corpus.frames}", end, planned_s)
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ Shapes: B crops, W frames of the window, F frames of a crop, N = F * 2,048 sampl
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +25,13 @@ from inference.training.codes import Codes
 from inference.training.discriminators import Critics, critics_loss, maker_loss
 from inference.training.losses import SpectralDistance
 from inference.training.mel import FRAME
+from inference.training.progress import Progress, falling
 from inference.training.replay import Replay
 from inference.training.speech import Speech
 from inference.training.start import latent_table, start_codec
 from inference.transformer import attend_causal, run_blocks, turns_at
+
+_WARMUP_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,11 @@ class Vocoder(nn.Module):
 
 
 class Training:
-    """Vocoder, critics, their optimisers, and how much of the planned time is spent."""
+    """Vocoder, critics, their optimisers, and how far they have come."""
 
     def __init__(self, codec: Codec, window: int, speech: Speech, state_file: Path, settings: Settings, device: str):
         """`codec`: where training starts, unless there is a state to go on from; `window` frames are its past."""
-        self.settings, self.device, self._file, self._speech = settings, device, state_file, speech
+        self.settings, self.device, self._speech = settings, device, speech
         self.vocoder = Vocoder(codec, window).to(device).requires_grad_(True)
         self.critics, self.distance = Critics().to(device), SpectralDistance().to(device)
         self.average = Average(self.vocoder)
@@ -85,51 +87,27 @@ class Training:
         self.window = window
         # First frame of each window and of each crop in the pool, and whether the crop begins its utterance.
         self.where = torch.zeros(3, settings.crops, dtype=torch.int64, device=device)
-        self.steps, self.spent_s = 0, 0.0
+        self.progress = Progress(
+            state_file, device, vocoder=self.vocoder, critics=self.critics, average=self.average,
+            optimizer=self.optimizer, critic_optimizer=self.critic_optimizer,
+        )  # fmt: skip
         graphs = settings.graphs and device == "cuda"
         self._alone, self._criticised = Replay(self._step_alone, graphs), Replay(self._step_criticised, graphs)
-        if state_file.exists():
-            self._load()
 
     def _adam(self, module: nn.Module, rate: float, betas: tuple[float, float]) -> torch.optim.Optimizer:
         on_gpu = self.device == "cuda"
         rate = torch.tensor(rate, device=self.device) if on_gpu else rate
         return torch.optim.AdamW(module.parameters(), rate, betas, weight_decay=0.01, fused=on_gpu, capturable=on_gpu)
 
-    def _load(self) -> None:
-        state = torch.load(self._file, map_location=self.device, weights_only=True)
-        self.vocoder.load_state_dict(state["vocoder"])
-        self.critics.load_state_dict(state["critics"])
-        self.average.load(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.critic_optimizer.load_state_dict(state["critic_optimizer"])
-        self.steps, self.spent_s = state["steps"], state["spent_s"]
-
-    def save(self) -> None:
-        """Everything to go on from; `assemble.py` takes the average."""
-        state = {
-            "vocoder": self.vocoder.state_dict(),
-            "critics": self.critics.state_dict(),
-            "average": self.average.state(),
-            "optimizer": self.optimizer.state_dict(),
-            "critic_optimizer": self.critic_optimizer.state_dict(),
-            "steps": self.steps,
-            "spent_s": self.spent_s,
-        }
-        part = self._file.with_suffix(".part")
-        torch.save(state, part)
-        part.rename(self._file)
-
-    def step(self, rng: np.random.Generator, progress: float) -> dict[str, Tensor]:
-        """One update at `progress` (0 … 1) of the plan; cosine to a twentieth of the rates."""
-        falling = min(1.0, (self.steps + 1) / 200) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
-        learns = self.steps >= self.settings.critics_first
-        _set_rate(self.optimizer, self.settings.rate * falling if learns else 0.0)
-        _set_rate(self.critic_optimizer, self.settings.critic_rate * falling)
+    def step(self, rng: np.random.Generator, spent: float) -> dict[str, Tensor]:
+        """One update when a share of the plan is `spent`."""
+        share = min(1.0, (self.progress.steps + 1) / _WARMUP_STEPS) * falling(spent)
+        learns = self.progress.steps >= self.settings.critics_first
+        _set_rate(self.optimizer, self.settings.rate * share if learns else 0.0)
+        _set_rate(self.critic_optimizer, self.settings.critic_rate * share)
         self.where.copy_(self._crops(rng))
-        losses = self._alone() if self.spent_s < self.settings.alone_s else self._criticised()
-        self.average.update(self.vocoder, self.steps)
-        self.steps += 1
+        losses = self._alone() if self.progress.spent_s < self.settings.alone_s else self._criticised()
+        self.average.update(self.vocoder, self.progress.steps)
         return losses
 
     def _crops(self, rng: np.random.Generator) -> Tensor:
@@ -200,25 +178,16 @@ def start(checkpoint: Checkpoint, codes: Codes, trained: Path | None) -> Codec:
 
 def train(training: Training, speech: Speech, shards: Path, seconds: float, planned_s: float) -> None:
     """Train for `seconds`; the rates fall over `planned_s` seconds of training, those before this call included."""
-    start = time.monotonic()
-    speech.wait(shards, start + seconds)
-    rng = np.random.default_rng(training.steps)
-    last, logged = time.monotonic(), start
-    saved = last
-    while (now := time.monotonic()) - start < seconds:
-        training.spent_s += now - last
-        last = now
-        losses = training.step(rng, training.spent_s / planned_s)
-        if training.steps % 100 == 0:
+    end = time.monotonic() + seconds
+    speech.wait(shards, end)
+    rng = np.random.default_rng(training.progress.steps)
+
+    def step(spent: float) -> dict[str, Tensor]:
+        if training.progress.steps % 100 == 0:
             speech.take_new(shards, most=2)
-        if now - logged > 10:
-            shown = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-            print(f"vocoder {now - start:.0f} s step {training.steps} {shown} hours {speech.hours:.2f}", flush=True)
-            logged = now
-        if now - saved > 60:
-            training.save()
-            saved = time.monotonic()
-    training.save()
+        return training.step(rng, spent)
+
+    training.progress.run("vocoder", step, lambda: f"hours {speech.hours:.2f}", end, planned_s)
 
 
 def main() -> None:
