@@ -54,7 +54,6 @@ class CloseCode(IntEnum):
     """WebSocket close codes (RFC 6455, section 7.4.1, and the IANA registry)."""
 
     NORMAL = 1000
-    BROKEN_FRAMING = 1002
     BINARY_INPUT = 1003
     NOT_UTF8 = 1007
     POLICY = 1008

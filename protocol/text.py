@@ -10,7 +10,6 @@ import orjson
 from protocol.codes import ErrorCode, Refusal
 
 MOST_DEPTH = 64
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)  # an unclosed one reaches to the end: linear time

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from aiohttp import web
 from playwright.async_api import Page, async_playwright
+from running_gateway import running
 from scripted_engine import FRAME_SAMPLES, ScriptedEngine
 
-from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 
 NATIVE_RATE = 44100
@@ -45,15 +44,8 @@ def tone_engine(speed: float | None = None) -> ScriptedEngine:
 @asynccontextmanager
 async def serving(engine: ScriptedEngine, port: int = 0, settings: Settings | None = None) -> AsyncIterator[int]:
     """The gateway; yields its port."""
-    runner = web.AppRunner(make_app(engine, settings or Settings()), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await shut_down(runner.app)
-        await runner.cleanup()
-        await engine.close()
+    async with running(engine, settings, port) as gateway:
+        yield gateway.port
 
 
 @dataclass

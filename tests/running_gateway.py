@@ -1,4 +1,4 @@
-"""A gateway on a free port, in the test's own loop, over a scripted engine."""
+"""A gateway in the test's own loop, mostly over a scripted engine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from aiohttp import web
 from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
 
+from gateway.engine import Engine
 from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 
@@ -20,7 +21,7 @@ class RunningGateway:
     """Where it listens and what it runs on."""
 
     port: int
-    engine: ScriptedEngine
+    engine: ScriptedEngine | Engine
     runner: web.AppRunner
 
     async def client(self, **options: object) -> StreamClient:
@@ -30,12 +31,15 @@ class RunningGateway:
 
 @asynccontextmanager
 async def running(
-    engine: ScriptedEngine, settings: Settings | None = None, **options: object
+    engine: ScriptedEngine | Engine, settings: Settings | None = None, port: int = 0, **options: object
 ) -> AsyncIterator[RunningGateway]:
-    """Start, and clean up whatever the test left."""
+    """Start, and clean up whatever the test left; `port` 0: any that is free, `options` of `make_app`.
+
+    A real engine has been started by the caller.
+    """
     runner = web.AppRunner(make_app(engine, settings or Settings(), **options), access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
     try:
         yield RunningGateway(runner.addresses[0][1], engine, runner)
     finally:

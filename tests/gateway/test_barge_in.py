@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
-from aiohttp import web
 from barge_in import AFTERWARDS, Interrupter, Journal, check
+from running_gateway import running
 from scripted_engine import ScriptedEngine, ramp
 from stream_client import slow_socket
 
 from gateway.assets import DEPLOY_CONFIG
 from gateway.engine import Engine
-from gateway.server import make_app, settings_from, shut_down
+from gateway.server import settings_from
 from protocol.framing import HEADER_BYTES
 
 HOLDS = ("nothing", "queued", "generated", "between chunks", "behind another", "ended")
@@ -86,15 +86,8 @@ def _samples(messages: list[bytes]) -> np.ndarray:
 async def _embedded_voice():
     engine = Engine(None, DEPLOY_CONFIG, "cpu", "warning")
     await engine.start()
-    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield engine, runner.addresses[0][1]
-    finally:
-        await shut_down(runner.app)
-        await runner.cleanup()
-        await engine.close()
+    async with running(engine, settings_from(engine.deploy)) as gateway:
+        yield engine, gateway.port
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SOON_S = 2.0
 RESTART_S = 60.0
-WAIT_S, FIRST_WAIT_S = 1.2, 2.0
+WAIT_S = 1.2
 SHORT_WAITS = {f"{EXTRA}connector_get_max_wait": 120, f"{EXTRA}connector_get_max_wait_first_chunk": 200}
 ENGINE_FAILED, STAGE_TIMEOUT = "engine_failed", "stage_timeout"
 Harm = Callable[[Engine], None]

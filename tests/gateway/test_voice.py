@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from aiohttp import web
 from recogniser import recogniser, transcript, word_errors
+from running_gateway import running
 from scraped import Series, scrape
 from stream_client import Heard, StreamClient
 
@@ -27,7 +27,7 @@ from gateway.bench.player import UNDERRUN_S, Released
 from gateway.bench.prompts import read_lines, texts
 from gateway.engine import Engine
 from gateway.engine_stream import EngineStream
-from gateway.server import make_app, settings_from, shut_down
+from gateway.server import settings_from
 from inference.checkpoint import EMBEDDED, Checkpoint
 from inference.generate import generate
 from inference.runner import ARRunner
@@ -69,15 +69,8 @@ async def serving() -> AsyncIterator[tuple[int, HeardEngine]]:
     """The gateway with the embedded voice as it ships: its port, and the engine."""
     engine = HeardEngine(None, DEPLOY_CONFIG, "cpu", "warning")
     await engine.start()
-    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1], engine
-    finally:
-        await shut_down(runner.app)
-        await runner.cleanup()
-        await engine.close()
+    async with running(engine, settings_from(engine.deploy)) as gateway:
+        yield gateway.port, engine
 
 
 async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
