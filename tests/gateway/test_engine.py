@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import pytest_asyncio
 import torch
-from real_engine import EXTRA, OURS, TEXT, heard, submit
+from real_engine import EXTRA, PUBLISHED, TEXT, deploy_file, heard, submit
 
+from gateway.engine import Engine
 from gateway.engine_stream import EngineError, EngineStream
 from inference.checkpoint import Checkpoint
 from inference.ends import longest_s
 from inference.generate import generate
 from inference.messages import AudioChunk, Finished, Reference, Sampling, Submit
 from inference.runner import ARRunner
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+STATEFUL = {f"{EXTRA}codec_decode": "stateful"}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def spoken(directory, tmp_path_factory) -> AsyncIterator[Engine]:
+    """The engine of most tests: fixed chunks, stateful decode, six streams resident, four in a step."""
+    file = tmp_path_factory.mktemp("deploy") / "deploy.yaml"
+    deploy_file(file, PUBLISHED, stages__0__max_num_streams=6, **STATEFUL)
+    engine = Engine(str(directory), file, "cpu", "warning")
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.close()
 
 
 def offline(
@@ -45,16 +64,9 @@ async def test_a_stream_ends_whichever_stage_is_heard_first(engine, samples_firs
     assert stream.finished is finished and stream.generated.is_set()
 
 
-@pytest.mark.parametrize(("placement", "one_behind"), [("processes", False), ("threads", True)])
-async def test_the_engine_speaks_what_offline_generation_makes(engine, directory, placement, one_behind):
-    stateful = {"connectors__connector_of_shared_memory__extra__codec_decode": "stateful"}
-    spoken = engine(stage_placement=placement, stages__0__async_scheduling=one_behind, **stateful)
-    await spoken.start()
-    try:
-        streams = [submit(spoken, frames, seed, voice) for frames, seed, voice in CASES]
-        results = await asyncio.gather(*map(heard, streams))
-    finally:
-        await spoken.close()
+async def test_the_engine_speaks_what_offline_generation_makes(spoken, directory):
+    streams = [submit(spoken, frames, seed, voice) for frames, seed, voice in CASES]
+    results = await asyncio.gather(*map(heard, streams))
     for (frames, seed, voice), stream, (sizes, samples) in zip(CASES, streams, results, strict=True):
         codes, whole = offline(directory, frames, seed, voice)
         np.testing.assert_array_equal(stream.finished.codes, codes)
@@ -73,21 +85,9 @@ def fixed(frames: int) -> list[int]:
     return sizes
 
 
-async def test_the_published_file_means_windows(engine, directory):
-    spoken = engine()
-    await spoken.start()
-    try:
-        sizes, samples = await heard(submit(spoken, 29, 1))
-    finally:
-        await spoken.close()
-    assert sizes == [4, 25]
-    _, whole = offline(directory, 29, 1)
-    np.testing.assert_allclose(samples, whole, atol=2e-5)  # the window still reaches frame 0
-
-
 async def test_what_finds_no_end_is_stopped_at_a_bound_of_its_text(engine, directory):
     """Random weights rarely end; without `ignore_eos` that is noticed."""
-    spoken = engine(ignore_eos=False, connectors__connector_of_shared_memory__extra__codec_decode="stateful")
+    spoken = engine(ignore_eos=False, **STATEFUL)
     await spoken.start()
     try:
         streams = [submit(spoken, 1000, seed) for seed in range(4)]
@@ -104,91 +104,47 @@ async def test_what_finds_no_end_is_stopped_at_a_bound_of_its_text(engine, direc
         np.testing.assert_array_equal(stream.finished.codes, codes)
 
 
-async def test_whole_decode_at_the_end(engine, directory):
-    """Nor does stage 1 wait for a chunk before there is to be one."""
-    spoken = engine(async_chunk=False, **{f"{EXTRA}connector_get_max_wait_first_chunk": 1})
-    await spoken.start()
-    try:
-        sizes, samples = await heard(submit(spoken, 40, 1))
-    finally:
-        await spoken.close()
-    assert sizes == [40]
-    np.testing.assert_allclose(samples, offline(directory, 40, 1)[1], atol=2e-5)
-
-
-async def test_adaptive_chunks_start_with_four(engine, directory):
-    spoken = engine(OURS)
-    await spoken.start()
-    try:
-        results = await asyncio.gather(*(heard(submit(spoken, 60, seed)) for seed in range(8)))
-    finally:
-        await spoken.close()
-    for seed, (sizes, samples) in enumerate(results):
-        assert sizes[0] == 4 and sum(sizes) == 60 and max(sizes) <= 25
-        np.testing.assert_allclose(samples, offline(directory, 60, seed)[1], atol=2e-5)
-
-
-async def test_more_listeners_than_rows_all_speak(engine):
-    spoken = engine(stages__0__max_num_streams=6)
-    await spoken.start()
-    try:
-        results = await asyncio.gather(*(heard(submit(spoken, 30, seed)) for seed in range(14)))
-    finally:
-        await spoken.close()
+async def test_more_listeners_than_rows_all_speak(spoken):
+    results = await asyncio.gather(*(heard(submit(spoken, 30, seed)) for seed in range(14)))
     assert all(sizes == [4, 25, 1] for sizes, _ in results)
 
 
-async def test_a_cancelled_stream_is_silent_and_leaves_the_others_alone(engine, directory):
-    spoken = engine(connectors__connector_of_shared_memory__extra__codec_decode="stateful")
-    await spoken.start()
-    try:
-        kept, dropped = submit(spoken, 80, 1), submit(spoken, 800, 2)
-        chunks = aiter(dropped)
-        await anext(chunks)
-        dropped.cancel()
-        dropped.cancel()
-        assert [chunk async for chunk in chunks] == []
-        _, samples = await heard(kept)
-        after, _ = await heard(submit(spoken, 4, 3))
-    finally:
-        await spoken.close()
+async def test_a_cancelled_stream_is_silent_and_leaves_the_others_alone(spoken, directory):
+    kept, dropped = submit(spoken, 80, 1), submit(spoken, 800, 2)
+    chunks = aiter(dropped)
+    await anext(chunks)
+    dropped.cancel()
+    dropped.cancel()
+    assert [chunk async for chunk in chunks] == []
+    _, samples = await heard(kept)
+    after, _ = await heard(submit(spoken, 4, 3))
     np.testing.assert_allclose(samples, offline(directory, 80, 1)[1], atol=2e-5)
     assert after == [4]
 
 
-async def test_a_paused_stream_waits_and_loses_nothing(engine, directory):
-    spoken = engine(connectors__connector_of_shared_memory__extra__codec_decode="stateful")
-    await spoken.start()
-    try:
-        paused = submit(spoken, 120, 1)
-        chunks = aiter(paused)
-        samples = [(await anext(chunks)).samples]
-        paused.credit(False)
-        for seed in range(3):  # these come and go meanwhile
-            await heard(submit(spoken, 30, seed))
-        assert not paused.generated.is_set()
-        paused.credit(True)
-        samples += [chunk.samples async for chunk in chunks]
-    finally:
-        await spoken.close()
+async def test_a_paused_stream_waits_and_loses_nothing(spoken, directory):
+    paused = submit(spoken, 120, 1)
+    chunks = aiter(paused)
+    samples = [(await anext(chunks)).samples]
+    paused.credit(False)
+    for seed in range(3):  # these come and go meanwhile
+        await heard(submit(spoken, 30, seed))
+    assert not paused.generated.is_set()
+    paused.credit(True)
+    samples += [chunk.samples async for chunk in chunks]
     np.testing.assert_allclose(np.concatenate(samples), offline(directory, 120, 1)[1], atol=2e-5)
 
 
-async def test_speech_goes_on_in_the_voice_of_what_was_said(engine):
-    spoken = engine()
-    await spoken.start()
-    try:
-        first = submit(spoken, 20, voice=None)
-        await heard(first)
-        reference = Reference(TEXT, first.finished.codes)
-        second = submit(spoken, 20, voice=None, reference=reference, segment_index=1)
-        sizes, _ = await heard(second)
-    finally:
-        await spoken.close()
+async def test_speech_goes_on_in_the_voice_of_what_was_said(spoken):
+    first = submit(spoken, 20, voice=None)
+    await heard(first)
+    reference = Reference(TEXT, first.finished.codes)
+    second = submit(spoken, 20, voice=None, reference=reference, segment_index=1)
+    sizes, _ = await heard(second)
     assert sizes == [4, 16]
 
 
-async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine, directory):
+async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(spoken, directory):
     """Prompt and frames share 2,048 positions; the lengths around that limit, beside a stream that speaks."""
     builder = Checkpoint.open(str(directory)).prompt_builder()
     reference = Reference("x", np.zeros((10, 1), dtype=np.uint16))
@@ -198,21 +154,16 @@ async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(engine,
         codes = np.zeros((10, positions - rest), dtype=np.uint16)
         return submit(spoken, 20, voice=None, reference=Reference("x", codes))
 
-    spoken = engine()
-    await spoken.start()
-    try:
-        other = asyncio.create_task(heard(submit(spoken, 60)))
-        for positions in (2048, 2049, 4000):
-            with pytest.raises(EngineError, match=f"{positions} of 2048 positions") as error:
-                await heard(asked(positions))
-            assert error.value.code == "engine_failed"
-        for positions in (2040, 2047):
-            stream = asked(positions)
-            sizes, _ = await heard(stream)
-            assert (sum(sizes), stream.finished.reason) == (2048 - positions, "max_length")
-        assert (await other)[0] == [4, 25, 25, 6]
-    finally:
-        await spoken.close()
+    other = asyncio.create_task(heard(submit(spoken, 60)))
+    for positions in (2048, 2049, 4000):
+        with pytest.raises(EngineError, match=f"{positions} of 2048 positions") as error:
+            await heard(asked(positions))
+        assert error.value.code == "engine_failed"
+    for positions in (2040, 2047):
+        stream = asked(positions)
+        sizes, _ = await heard(stream)
+        assert (sum(sizes), stream.finished.reason) == (2048 - positions, "max_length")
+    assert (await other)[0] == [4, 25, 25, 6]
 
 
 async def test_a_stage_that_cannot_start_says_why(directory, engine):

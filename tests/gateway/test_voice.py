@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from embedded import STEP, HeardEngine
 from recogniser import recogniser, transcript, word_errors
 from running_gateway import running
 from scraped import Series, scrape
@@ -25,38 +25,15 @@ from gateway.bench.listener import Utterance, listen
 from gateway.bench.load import Load, Pace
 from gateway.bench.player import UNDERRUN_S, Released
 from gateway.bench.prompts import read_lines, texts
-from gateway.engine import Engine
 from gateway.engine_stream import EngineStream
 from gateway.server import settings_from
 from inference.checkpoint import EMBEDDED, Checkpoint
-from inference.generate import generate
-from inference.runner import ARRunner
 from protocol.client import connect
 
 HELDOUT = Path(__file__).parents[2] / "inference" / "training" / "data" / "heldout.txt"
 RATE, FRAME = 44100, 2048
 GOOD_WER = 0.08
 VOICES = ("aria", "clara", "juno", "milo")
-
-
-class HeardEngine(Engine):
-    """The engine, with a record of the streams that were asked of it."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.streams: list[EngineStream] = []
-
-    def submit(self, request):
-        self.streams.append(super().submit(request))
-        return self.streams[-1]
-
-
-@pytest.fixture(scope="module")
-def offline():
-    """Offline generation and whole decode with the embedded checkpoint."""
-    torch.set_num_threads(1)  # as the stages have it: sums of another order may differ in the last bit
-    checkpoint = Checkpoint.open(None)
-    return checkpoint, ARRunner(checkpoint.load_dual_ar("float32"), width=4, slots=1), checkpoint.load_codec("float32")
 
 
 @pytest.fixture(scope="module")
@@ -91,26 +68,21 @@ async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[
 
 
 def samples(heard: Heard) -> np.ndarray:
-    return np.frombuffer(heard.audio, "<i2").astype(np.float32) / 32768
+    return np.frombuffer(heard.audio, "<i2").astype(np.float32) * STEP
 
 
 def check_against_offline(streams: list[EngineStream], heard: list[Heard], offline) -> None:
     """Codes of each segment exactly, samples of each context to one 16-bit step."""
-    checkpoint, runner, codec = offline
     for index, of_context in itertools.groupby(
         sorted(streams, key=lambda s: (s.request.sampling.seed, s.request.segment_index)),
         key=lambda s: s.request.sampling.seed,
     ):
         whole = []
         for stream in of_context:
-            request = stream.request
-            voice = checkpoint.voices()[request.voice].reference if request.voice else request.reference
-            packed = checkpoint.prompt_builder().build(request.text, voice).packed
-            codes = generate(runner, [packed], [request.sampling], [request.segment_index])[0]
+            codes = offline.codes(stream.request)
             np.testing.assert_array_equal(stream.finished.codes, codes)
-            with torch.inference_mode():
-                whole.append(codec.decode(torch.from_numpy(codes.astype(np.int64))[None])[0].numpy())
-        np.testing.assert_allclose(samples(heard[index]), np.concatenate(whole), atol=1.01 / 32768)
+            whole.append(offline.whole(codes))
+        np.testing.assert_allclose(samples(heard[index]), np.concatenate(whole), atol=1.01 * STEP)
 
 
 def sentences() -> list[str]:

@@ -9,11 +9,13 @@ from parity import codec_state, golden, real_config
 
 from inference.checkpoint import fold_weight_norm
 from inference.codec import Codec
+from inference.codec_stream import WindowedDecoder
 from inference.convolution import History
 
 
 @pytest.fixture(scope="module")
 def codec() -> Codec:
+    """Folded whole: nothing is missing, nothing is left over."""
     model = Codec(real_config())
     model.load_state_dict(fold_weight_norm(codec_state()))
     return model.eval().requires_grad_(False)
@@ -44,6 +46,14 @@ def test_pieces_equal_the_whole(codec):
         start += frames
     assert start == 40
     np.testing.assert_allclose(torch.cat(pieces, dim=1), values["waveform"][0], atol=2e-5)
+
+
+def test_windows_equal_the_published_ones(codec):
+    values = golden("codec_decode")
+    codes, decoder = values["codes"].astype(np.uint16), WindowedDecoder(codec, context=25)
+    state = decoder.open()
+    pieces = [decoder.decode([state], codes[:, :, begin:end])[0] for begin, end in ((0, 4), (4, 29), (29, 40))]
+    np.testing.assert_allclose(np.concatenate(pieces), values["waveform_windowed"][0, 0], atol=2e-5)
 
 
 def test_codes_out_of_range_are_clamped(codec):
