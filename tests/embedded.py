@@ -66,10 +66,9 @@ def fixed(frames: int) -> list[int]:
 
 def _in_pieces(decoder: Decoder, codes: np.ndarray, longest: int) -> np.ndarray:
     state, samples = decoder.open(), []
-    ends = np.cumsum([0, *fixed(codes.shape[1])])
-    for begin, end in zip(ends, ends[1:], strict=False):
-        for start in range(begin, end, longest):
-            samples.append(decoder.decode([state], codes[None, :, start : min(start + longest, end)])[0])
+    for chunk in np.split(codes, np.cumsum(fixed(codes.shape[1]))[:-1], axis=1):
+        for start in range(0, chunk.shape[1], longest):
+            samples.append(decoder.decode([state], chunk[None, :, start : start + longest])[0])
     return np.concatenate(samples)
 
 

@@ -105,12 +105,12 @@ def overwritten(engine: Engine) -> None:
         file.write(b"\xff" * 7)
 
 
-@pytest.mark.parametrize("stage", [0, 1])
+@pytest.mark.parametrize("stage", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_a_killed_stage(spoken, stage):
     assert await falls_and_rises(spoken, signalled(stage, signal.SIGKILL), SOON_S) == {ENGINE_FAILED}
 
 
-@pytest.mark.parametrize("stage", [0, 1])
+@pytest.mark.parametrize("stage", [pytest.param(0, marks=pytest.mark.slow), 1])
 async def test_a_stage_that_hangs(spoken, stage):
     """Stage 1 notices as well that stage 0 brings nothing, maybe first."""
     codes = await falls_and_rises(spoken, signalled(stage, signal.SIGSTOP), WAIT_S + SOON_S)
@@ -130,7 +130,7 @@ async def test_memory_that_was_overwritten(spoken):
     assert codes <= {ENGINE_FAILED, STAGE_TIMEOUT}
 
 
-@pytest.mark.parametrize("stage", [0, 1])
+@pytest.mark.parametrize("stage", [pytest.param(0, marks=pytest.mark.slow), 1])
 async def test_a_stage_that_stops_for_a_moment_loses_nothing(spoken, stage):
     restarts, (_, whole) = spoken.restarts, await heard(submit(spoken, 100))
     stream = submit(spoken, 100)
@@ -157,6 +157,7 @@ async def test_a_decode_that_does_not_fit_into_memory_ends_its_stream_alone(dire
         assert (await heard(submit(engine, 30)))[0] == [30] and engine.restarts == 0
 
 
+@pytest.mark.slow
 async def test_one_stage_of_two_in_a_process_breaks(directory, tmp_path):
     """The other one cannot go on alone: both start anew."""
     file = deploy_file(tmp_path / "deploy.yaml", PUBLISHED, stage_placement="threads", **SHORT_WAITS)
