@@ -9,6 +9,7 @@ import gzip
 import importlib.util
 import subprocess
 import sys
+from copy import deepcopy
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from inference.codec import Codec
 from inference.config import ArkttsConfig
 from inference.convolution import History
 from inference.messages import Reference
+from inference.training import language, vocoder
 from inference.training.codes import Codes, build
 from inference.training.corpus import Batch, Corpus
 from inference.training.mel import BANDS, COLUMNS, FRAME, HOP, RATE, log_mel_frames, whole_frames
@@ -245,6 +247,40 @@ def test_crops_lie_within_their_utterances(shard: Path) -> None:
     np.testing.assert_array_equal(speech.codes_at(where, 16)[0], held["codes"][first[0] : first[0] + 16])
     audio = held["audio"][first[0] * FRAME : (first[0] + 16) * FRAME] / 32767
     np.testing.assert_allclose(speech.audio_at(where, 16)[0], audio, atol=1e-6)
+
+
+# Trainings -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_language_model_learns_on_from_its_file(checkpoint: Checkpoint, shard: Path, tmp_path: Path) -> None:
+    """Each run makes one step at least, however slow the machine is: the speech is there already."""
+    corpus = Corpus(checkpoint.config, checkpoint.prompt_builder(), 20_000, "cpu")
+    corpus.take_new(shard, most=10)
+    settings = language.Settings(rows=1, length=256, fast_frames=16, min_frames=1)
+    steps = []
+    for _ in range(2):
+        training = language.Training(checkpoint, tmp_path / "language.pt", settings, "cpu")
+        assert training.progress.steps == sum(steps)
+        language.train(training, corpus, shard, seconds=1.0, planned_s=2.0)
+        steps.append(training.progress.steps - sum(steps))
+    assert min(steps) > 0
+
+
+def test_the_decoder_learns_on_from_its_file(codec: Codec, shard: Path, tmp_path: Path) -> None:
+    """First alone, then with its critics."""
+    speech = Speech(codebooks=10, hours=0.05, device="cpu")
+    speech.take_new(shard, most=10)
+    rng, file = np.random.default_rng(0), tmp_path / "vocoder.pt"
+    settings = vocoder.Settings(crops=1, crop_frames=8, alone_s=1.0)
+    training = vocoder.Training(deepcopy(codec), 32, speech, file, settings, "cpu")
+    assert set(training.step(rng, spent=0.0)) == {"mel", "spectrum"}
+    training.progress.steps, training.progress.spent_s = 1, 2.0
+    training.progress.save()
+    again = vocoder.Training(deepcopy(codec), 32, speech, file, settings, "cpu")
+    assert again.progress.steps == 1
+    for name, value in again.vocoder.state_dict().items():
+        torch.testing.assert_close(value, training.vocoder.state_dict()[name], rtol=0, atol=0)
+    assert set(again.step(rng, spent=0.5)) == {"mel", "spectrum", "critics", "adversarial", "matching"}
 
 
 # Texts ---------------------------------------------------------------------------------------------------------------
