@@ -1,7 +1,8 @@
-"""Where the page and the shipped deploy config lie: inside the package once installed, beside it in a checkout."""
+"""Where things lie: page and deploy config inside the package once installed, beside it in a checkout; user data."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -15,3 +16,10 @@ def _find(relative: str) -> Path:
 
 WEB: Path = _find("web")
 DEPLOY_CONFIG: Path = _find("deploy/audio8_tts.yaml")
+
+
+def default_voices_dir() -> Path:
+    """Where uploaded voices are kept: below `$XDG_DATA_HOME`, as the XDG Base Directory Specification has it."""
+    base = os.environ.get("XDG_DATA_HOME", "")
+    data = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "share"
+    return data / "audio8-gateway" / "voices"

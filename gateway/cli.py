@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.address import DEFAULT_URL
-from gateway.assets import DEPLOY_CONFIG
+from gateway.assets import DEPLOY_CONFIG, default_voices_dir
 from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
 from gateway.limit_option import limits_with
 from gateway.options import SHUTDOWN_GRACE_S, BenchOptions, SayOptions, ServeOptions
@@ -53,6 +53,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--allowed-host", metavar="NAME", type=_host, action="append", default=[], help=host_help)
     add("--tls-cert", metavar="FILE", type=Path, help="certificate chain, PEM: https and wss instead of http and ws")
     add("--tls-key", metavar="FILE", type=Path, help="the certificate's private key, PEM, without a password")
+    voices_help = "where uploaded voices are kept (default: %(default)s)"
+    add("--voices-dir", metavar="DIR", type=Path, default=default_voices_dir(), help=voices_help)
     limit_help = "another limit than the default, such as idle_s=600; repeatable (names: protocol/SPEC.md)"
     add("--limit", metavar="NAME=VALUE", action="append", default=[], help=limit_help)
     grace_help = "after a signal, contexts may go on so long before they are ended (default: %(default)g)"
@@ -116,6 +118,7 @@ def _serve(parsed: argparse.Namespace) -> int:
             allowed_hosts=tuple(parsed.allowed_host),
             tls_certificate=parsed.tls_cert,
             tls_key=parsed.tls_key,
+            voices_dir=parsed.voices_dir,
             shutdown_grace_s=parsed.shutdown_grace,
             limits=limits,
         )

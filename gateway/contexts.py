@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gateway.admission import Share
-from gateway.errors import TooManyContexts, client_error
+from gateway.errors import ClientError, TooManyContexts, client_error
 from gateway.outbox import Outbox, Playback
 from gateway.pipeline import ContextPipeline, Surroundings
 from gateway.service import Service
+from gateway.session_voice import SessionVoice
 from gateway.utterance import AudioPiece, Failure, Item
 from protocol.config import SessionConfig
-from protocol.events import ContextCancelled, ContextOpened, Event, FlushRequested, InputEnded, TextReceived
+from protocol.events import (
+    ContextCancelled,
+    ContextOpened,
+    Event,
+    FlushRequested,
+    InputEnded,
+    ReferenceGiven,
+    TextReceived,
+)
 from protocol.session import ServerSession
 
 log = logging.getLogger(__name__)
@@ -50,6 +59,7 @@ class Contexts:
         self._open: dict[int, OpenContext] = {}
         self._outbox = Outbox(self._settings.limits.unsent_audio_s, wake)
         self._playback = Playback()
+        self._voice = SessionVoice(service, tasks, self._refuse_reference)
 
     @property
     def unsent_audio_s(self) -> float:
@@ -80,6 +90,8 @@ class Contexts:
                     self._open[number].pipeline.end(reason)
                 case ContextCancelled(number):
                     self.end(number, "cancelled")
+                case ReferenceGiven(reference):
+                    self._voice.take(reference)
 
     def show_progress(self, now: float) -> None:
         """A sign of life of each context that has been silent for long."""
@@ -124,6 +136,7 @@ class Contexts:
             put=lambda item: self._outbox.put(number, item),
             text_taken=lambda characters: self._session.text_taken(number, characters),
             dry_at=lambda: self._dry_at(number),
+            reference=self._voice.of(config),
             repetition_penalty=self._settings.sampling.repetition_penalty,
         )
         seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed
@@ -136,13 +149,17 @@ class Contexts:
 
     def _language(self, config: SessionConfig) -> str | None:
         """Of the text: the hint, else the voice's language, else not known."""
-        voices = {voice.name: voice.language for voice in self._service.engine.info.voices}
-        return config.language or voices.get(config.voice)
+        return config.language or self._service.voices.language(config.voice)
 
     def _dry_at(self, number: int) -> float | None:
         """When a new stream of the context is missed: after all that waits, and what earlier contexts will bring."""
         earlier = sum(context.pipeline.expected_s for other, context in self._open.items() if other < number)
         return self._playback.dry_at(self._outbox.seconds + earlier, self._clock())
+
+    def _refuse_reference(self, error: ClientError) -> None:
+        log.info("reference refused connection=%s code=%s", self._connection, error.code)
+        self._session.refuse_reference(error.code, error.message)
+        self._wake()
 
     async def _run(self, number: int, pipeline: ContextPipeline, is_within_limit: bool) -> None:
         try:

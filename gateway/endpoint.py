@@ -73,11 +73,10 @@ class StreamEndpoint:
             transport = _bounded(request.transport, settings.send_buffer_bytes)
         except ConnectionError:  # the client has left in the middle of the handshake: nobody is left to be answered
             return websocket if websocket.prepared else web.Response()
-        info = self._service.engine.info
-        session = ServerSession(
-            hello(info, settings, name), config_rules(info, settings), settings.limits, self._service.clock()
-        )
-        owner = self._owner(request)
+        info, voices = self._service.engine.info, self._service.voices
+        rules = config_rules(info, voices, settings)
+        session = ServerSession(hello(info, voices, settings, name), rules, settings.limits, self._service.clock())
+        owner = self.owner(request)
         log.info("connection open connection=%s peer=%s key=%s", name, request.remote, owner or "-")
         share = self._service.admission.share(owner)
         await self._serve(Connection(websocket, transport, session, self._service, share, name), share)
@@ -137,7 +136,7 @@ class StreamEndpoint:
         why = self._origins.refusal(request.headers.get("Origin"), request.host, local[0] if local else "")
         if why is not None:
             return refusal(HTTPStatus.FORBIDDEN, ErrorCode.FORBIDDEN_ORIGIN, why)
-        if self._service.settings.keys is not None and self._owner(request) is None:
+        if self._service.settings.keys is not None and self.owner(request) is None:
             response = refusal(HTTPStatus.UNAUTHORIZED, ErrorCode.UNAUTHORIZED, "a valid API key is needed")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
@@ -152,9 +151,9 @@ class StreamEndpoint:
             response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
             response.headers["Upgrade"] = "websocket"
             return response
-        return self._no_room(self._owner(request))
+        return self._no_room(self.owner(request))
 
-    def _owner(self, request: web.Request) -> str | None:
+    def owner(self, request: web.Request) -> str | None:
         """The name of the key that the request carries, None if it carries none of ours."""
         keys = self._service.settings.keys
         return keys.owner(offered_key(request.headers, request.query)) if keys is not None else None

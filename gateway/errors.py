@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from gateway.engine_stream import EngineError
+from gateway.recording_rules import BadRecording
 from protocol.codes import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,14 @@ class ClientError:
     retry: bool = False
 
 
+class BadReference(Exception):
+    """The recording of the session did not become a voice; it was `told` before."""
+
+    def __init__(self, told: ClientError) -> None:
+        super().__init__(told.message)
+        self.told = told
+
+
 def client_error(error: BaseException) -> ClientError:
     """What a client may know of an exception (of a group: of its first); what we did not foresee is logged in full."""
     while isinstance(error, BaseExceptionGroup):
@@ -36,6 +45,10 @@ def client_error(error: BaseException) -> ClientError:
         return ClientError(ErrorCode.OVERLOADED, str(error), retry=True)
     if isinstance(error, TooManyContexts):
         return ClientError(ErrorCode.TOO_MANY_CONTEXTS, str(error))
+    if isinstance(error, BadReference):
+        return error.told
+    if isinstance(error, BadRecording):
+        return ClientError(ErrorCode.BAD_VALUE, f"ref_audio: {error}")
     if isinstance(error, EngineError):
         code = ErrorCode(error.code)
         return ClientError(code, error.message, retry=code is ErrorCode.OVERLOADED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.assets import default_voices_dir
 from protocol.limits import Limits
 
 SHUTDOWN_GRACE_S = 5.0  # so that all is over in the ten seconds that Docker leaves to a service
@@ -18,6 +19,7 @@ class ServeOptions:
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
     `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
     connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`;
+    `voices_dir`: where uploaded voices are kept;
     `shutdown_grace_s`: how long open contexts may go on after a signal; `limits`: see `protocol.limits`.
     """
 
@@ -33,6 +35,7 @@ class ServeOptions:
     allowed_hosts: tuple[str, ...] = ()
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    voices_dir: Path = field(default_factory=default_voices_dir)
     shutdown_grace_s: float = SHUTDOWN_GRACE_S
     limits: Limits = field(default_factory=Limits)
 

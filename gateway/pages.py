@@ -10,6 +10,7 @@ from aiohttp import web
 
 from gateway.admission import Admission
 from gateway.engine import Engine
+from gateway.voices import Voices
 
 _CONTENT_TYPES = {
     ".html": "text/html",
@@ -46,7 +47,7 @@ def add_pages(app: web.Application, root: Path) -> None:
     app.router.add_get("/web/{path:.+}", other)
 
 
-def add_health(app: web.Application, engine: Engine, admission: Admission) -> None:
+def add_health(app: web.Application, engine: Engine, admission: Admission, voices: Voices) -> None:
     """`/healthz`: the process answers; `/readyz`: at least one replica can speak, and on which devices."""
 
     async def healthz(_: web.Request) -> web.Response:
@@ -62,7 +63,7 @@ def add_health(app: web.Application, engine: Engine, admission: Admission) -> No
             {
                 "status": "ready",
                 "model": engine.info.name,
-                "voices": [voice.name for voice in engine.info.voices],
+                "voices": list(voices),
                 "replicas": _replicas(engine),
             },
         )

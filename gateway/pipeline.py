@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from gateway.admission import Admission
@@ -27,6 +27,7 @@ _LARGEST_REFERENCE = 4  # at most this part of the positions: texts of many byte
 class Surroundings:
     """What a pipeline needs of its connection: functions are called in the event loop and never block.
 
+    `reference`: what makes the context's voice, if that is none of the model's own; it may still be in the making.
     `repetition_penalty`: the deploy file's, which no client changes.
     """
 
@@ -36,6 +37,7 @@ class Surroundings:
     put: Callable[[Item], None]
     text_taken: Callable[[int], None]
     dry_at: Callable[[], float | None]
+    reference: Callable[[], Awaitable[Reference | None]]
     repetition_penalty: float
 
 
@@ -50,7 +52,7 @@ class ContextPipeline:
         self._segmenter = Segmenter(
             config.split_granularity,
             max_buffer_delay_s=None if delay is None else delay / 1000,
-            first_needs_sentence=config.voice is None,
+            first_needs_sentence=config.voice is None and config.ref_audio is None,
             language=language,
             preparation=config.text_preparation,
         )
@@ -64,7 +66,7 @@ class ContextPipeline:
             config, seed, self.tally, self._speaking, around.engine.info.frame_samples, around.clock, around.put
         )
         self._last: Speech | None = None
-        self._voice: Reference | None = None
+        self._voice: Reference | None = None  # what is imitated, if it is none of the model's own voices
         self._untaken = 0  # characters of segments that were not submitted yet
         self._submitted = 0
         self._released = False
@@ -191,6 +193,7 @@ class ContextPipeline:
         if self._last is None:
             self._around.admission.check_queue()
             self.tally.asked_at = self._around.clock()
+            self._voice = await self._around.reference()
         else:
             await self._last.stream.generated.wait()
             if self._last.stream.finished is None:
@@ -199,7 +202,7 @@ class ContextPipeline:
         return True
 
     def _start(self, speech: Speech) -> None:
-        around, config = self._around, self._config
+        around, config, reference = self._around, self._config, self._reference()
         speech.submitted_at = around.clock()
         speech.stream = around.engine.submit(
             Submit(
@@ -215,8 +218,8 @@ class ContextPipeline:
                 ),
                 listener=self._listener,
                 segment_index=self._submitted,
-                voice=config.voice,
-                reference=self._reference(),
+                voice=config.voice if reference is None else None,
+                reference=reference,
                 initial_chunk_frames=config.initial_codec_chunk_frames,
                 chunk_frames=config.codec_chunk_frames,
                 dry_at=around.dry_at(),
@@ -230,7 +233,7 @@ class ContextPipeline:
         self._submitted += 1
 
     def _reference(self) -> Reference | None:
-        """Without a named voice: the first segment that has sound, so that all later ones are of its voice.  One that
+        """Without any voice: the first segment that has sound, so that all later ones are of its voice.  One that
         would leave them little room (it did not find its end) is passed over."""
         if self._config.voice is None and self._voice is None and self._last is not None:
             finished = self._last.stream.finished

@@ -30,6 +30,9 @@ from gateway.options import ServeOptions
 from gateway.pages import add_health, add_pages
 from gateway.service import Service
 from gateway.settings import Settings
+from gateway.voice_coder import VoiceCoder
+from gateway.voices import Voices
+from gateway.voices_page import add_voices
 from inference.deploy import DeployConfig, DeployConfigError
 from protocol.codes import ErrorCode
 
@@ -53,10 +56,13 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     metrics = ServerMetrics()
     app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), _json_errors])
     admission = Admission(settings.limits)
-    endpoint = StreamEndpoint(Service(engine, admission, settings, clock, metrics))
+    voices = Voices(engine, settings.voices_dir, settings.limits.voices)
+    service = Service(engine, admission, settings, clock, metrics, voices, VoiceCoder(engine))
+    endpoint = StreamEndpoint(service)
     metrics.look_at(engine, admission, lambda: endpoint.connections)
     app.router.add_get("/v1/stream", endpoint.handle)
-    add_health(app, engine, admission)
+    add_voices(app, service, endpoint)
+    add_health(app, engine, admission, voices)
     add_metrics(app, metrics, endpoint.denial)
     add_pages(app, WEB)
 
@@ -108,6 +114,7 @@ async def _serve(options: ServeOptions) -> int:
         keys=keys,
         allowed_origins=options.allowed_origins,
         allowed_hosts=options.allowed_hosts,
+        voices_dir=options.voices_dir,
     )
     app = make_app(engine, settings)
     times = {"shutdown_timeout": _LAST_REQUESTS_S, "keepalive_timeout": _KEEP_ALIVE_S}

@@ -10,6 +10,8 @@ from gateway.engine import Engine
 from gateway.languages import LANGUAGES
 from gateway.metrics import ServerMetrics
 from gateway.settings import Settings
+from gateway.voice_coder import VoiceCoder
+from gateway.voices import Voices
 from inference.messages import ModelInfo
 from protocol.config import ConfigRules, SessionConfig
 from protocol.messages import Hello, Voice
@@ -24,15 +26,17 @@ class Service:
     settings: Settings
     clock: Callable[[], float]
     metrics: ServerMetrics
+    voices: Voices
+    coder: VoiceCoder
 
 
-def hello(info: ModelInfo, settings: Settings, session_id: str) -> Hello:
+def hello(info: ModelInfo, voices: Voices, settings: Settings, session_id: str) -> Hello:
     """What `session.ready` says of the model."""
-    voices = tuple(Voice(voice.name, voice.language, voice.description) for voice in info.voices)
-    return Hello(session_id, info.name, voices, info.sample_rate, info.frame_samples, settings.prebuffer_ms)
+    named = tuple(Voice(voice.name, voice.language, voice.description) for voice in voices.infos)
+    return Hello(session_id, info.name, named, info.sample_rate, info.frame_samples, settings.prebuffer_ms)
 
 
-def config_rules(info: ModelInfo, settings: Settings) -> ConfigRules:
+def config_rules(info: ModelInfo, voices: Voices, settings: Settings) -> ConfigRules:
     """What a client may ask for: defaults of the deploy config, the first voice, the checkpoint's limits."""
     sampling = settings.sampling
     defaults = SessionConfig(
@@ -46,4 +50,4 @@ def config_rules(info: ModelInfo, settings: Settings) -> ConfigRules:
         codec_chunk_frames=settings.chunk_frames,
     )
     languages = {voice.language for voice in info.voices} | set(LANGUAGES)
-    return ConfigRules(defaults, tuple(voice.name for voice in info.voices), tuple(sorted(languages)), info.max_seq_len)
+    return ConfigRules(defaults, voices, tuple(sorted(languages)), info.max_seq_len)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gateway.keys import ApiKeys
 from inference.messages import Sampling
@@ -14,8 +15,9 @@ class Settings:
     """Defaults of a request come from the deploy config.
 
     `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`.  `keys`: a client needs one of them; None:
-    it needs none.  `prebuffer_ms`: how much players are advised to hold before they begin.  `tick_s`: how often idle
-    clocks, pings and progress are looked at.  `close_s`: how long a client may take to answer a close.
+    it needs none.  `voices_dir`: where uploaded voices are kept; None: in memory alone.  `prebuffer_ms`: how much
+    players are advised to hold before they begin.  `tick_s`: how often idle clocks, pings and progress are looked at.
+    `close_s`: how long a client may take to answer a close.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -25,6 +27,7 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     keys: ApiKeys | None = None
+    voices_dir: Path | None = None
     prebuffer_ms: int = 100
     send_buffer_bytes: int = 128 * 1024
     waiting_frames: int = 1024

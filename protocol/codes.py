@@ -37,6 +37,7 @@ class ErrorCode(StrEnum):
 TERMINAL_CODES = frozenset(
     {
         ErrorCode.TOO_MANY_CONTEXTS,
+        ErrorCode.BAD_VALUE,
         ErrorCode.OVERLOADED,
         ErrorCode.STAGE_TIMEOUT,
         ErrorCode.ENGINE_FAILED,

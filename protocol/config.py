@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
 from protocol.codes import ErrorCode, Refusal
+from protocol.reference import AUDIO_KEY, TEXT_KEY, GivenReference, read_reference
 from protocol.text import shown
 
 SAMPLE_RATES = (8000, 16000, 22050, 24000, 32000, 44100, 48000)
@@ -23,14 +24,17 @@ MOST_TOP_K = 4096
 MOST_SEED = 2**63 - 1
 MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
 
-_LATER_KEYS = ("ref_audio", "ref_text")
+_REFERENCE_KEYS = (AUDIO_KEY, TEXT_KEY)
 _OPUS_RATE = 48000  # it decodes to no other
 _DEFAULT_RATE = {"mulaw": 8000, "alaw": 8000, "opus": _OPUS_RATE}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """What a context is spoken with.  `sample_rate` None: the format's own default; `rate` is what holds."""
+    """What a context is spoken with.  `sample_rate` None: the format's own default; `rate` is what holds.
+
+    `ref_audio`: the digest of the recording that is imitated, `ref_text` what is said in it; then `voice` is None.
+    """
 
     voice: str | None
     seed: int | None
@@ -47,6 +51,8 @@ class SessionConfig:
     max_buffer_delay_ms: int | None = None
     text_preparation: str = "full"
     framing: str = "bare"
+    ref_audio: str | None = None
+    ref_text: str | None = None
 
     @property
     def rate(self) -> int:
@@ -65,27 +71,52 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """What this server accepts.  `defaults`: what `null` restores and a session begins with."""
+    """What this server accepts.  `defaults`: what `null` restores and a session begins with.  `voices`: those that
+    there are now; they may change."""
 
     defaults: SessionConfig
-    voices: tuple[str, ...]
+    voices: Collection[str]
     languages: tuple[str, ...]
     most_new_tokens: int
 
     def apply(self, config: SessionConfig, changes: Mapping[str, object]) -> SessionConfig:
         """`config` with all of `changes`, or a Refusal that names the first one which cannot be."""
-        values = {key: self._value(key, value) for key, value in changes.items()}
-        changed = replace(config, **{key: value for key, value in values.items() if key not in _LATER_KEYS})
+        return self.apply_all(config, changes)[0]
+
+    def apply_all(
+        self, config: SessionConfig, changes: Mapping[str, object]
+    ) -> tuple[SessionConfig, GivenReference | None]:
+        """As `apply`; also the reference among the changes, if there is one."""
+        values = {key: self._value(key, value) for key, value in changes.items() if key not in _REFERENCE_KEYS}
+        reference = read_reference(changes)
+        changed = self._with_reference(replace(config, **values), changes, reference)
         if changed.codec_chunk_frames < changed.initial_codec_chunk_frames:
             least = f"initial_codec_chunk_frames ({changed.initial_codec_chunk_frames})"
             allowed = f"an integer from {least} to {MOST_CHUNK_FRAMES}"
             raise _bad("codec_chunk_frames", changed.codec_chunk_frames, allowed)
         _check_format(changed)
-        return changed
+        return changed, reference
+
+    def check_voice(self, config: SessionConfig) -> None:
+        """Raises Refusal(unknown_voice) if its voice is none any more."""
+        if config.voice is not None and config.voice not in self.voices:
+            self._voice("voice", config.voice)
+
+    def _with_reference(
+        self, config: SessionConfig, changes: Mapping[str, object], given: GivenReference | None
+    ) -> SessionConfig:
+        """A reference takes the place of a voice, and a voice that of a reference."""
+        voice = changes.get("voice")
+        if given is not None:
+            if voice is not None:
+                raise Refusal(ErrorCode.BAD_VALUE, f"{AUDIO_KEY} and voice exclude each other; got both")
+            return replace(config, voice=None, ref_audio=given.digest, ref_text=given.text)
+        if config.ref_audio is None or not (voice is not None or changes.keys() & set(_REFERENCE_KEYS)):
+            return config
+        kept = config.voice if "voice" in changes else self.defaults.voice
+        return replace(config, voice=kept, ref_audio=None, ref_text=None)
 
     def _value(self, key: str, value: object) -> object:
-        if key in _LATER_KEYS:
-            return _later(key, value)
         if key not in _CHECKS:
             allowed = ", ".join(field.name for field in fields(SessionConfig))
             raise Refusal(ErrorCode.UNKNOWN_FIELD, f"unknown key {shown(key)}; known keys: {allowed}")
@@ -94,10 +125,10 @@ class ConfigRules:
         return _CHECKS[key](self, key, value)
 
     def _voice(self, key: str, value: object) -> str | None:
-        if value is None or value in self.voices:
-            return value  # type: ignore[return-value]
-        if not isinstance(value, str):
+        if value is not None and not isinstance(value, str):
             raise _bad(key, value, "the name of a voice, or null for none")
+        if value is None or value in self.voices:
+            return value
         voices = ", ".join(self.voices) or "none"
         raise Refusal(ErrorCode.UNKNOWN_VOICE, f"unknown voice {shown(value)}; voices: {voices}")
 
@@ -112,11 +143,6 @@ class ConfigRules:
 
 
 Check = Callable[[ConfigRules, str, object], object]
-
-
-def _later(key: str, value: object) -> None:
-    if value is not None:
-        raise Refusal(ErrorCode.BAD_VALUE, f"{key} is not supported yet by this server; allowed: null")
 
 
 def _check_format(config: SessionConfig) -> None:

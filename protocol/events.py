@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocol.config import SessionConfig
+from protocol.reference import GivenReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +47,12 @@ class ContextCancelled:
     number: int
 
 
-Event = ContextOpened | TextReceived | FlushRequested | InputEnded | ContextCancelled
+@dataclass(frozen=True, slots=True)
+class ReferenceGiven:
+    """Contexts that open from now on are spoken in the voice of this recording.  Look at it now: if it cannot be used,
+    call `refuse_reference`, and let those contexts fail with `bad_value`."""
+
+    reference: GivenReference
+
+
+Event = ContextOpened | TextReceived | FlushRequested | InputEnded | ContextCancelled | ReferenceGiven

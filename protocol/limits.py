@@ -26,3 +26,5 @@ class Limits:
     key_connections: int = 128
     key_contexts: int = 256
     remembered_ids: int = 1024
+    voice_bytes: int = 16 * 1024 * 1024
+    voices: int = 256

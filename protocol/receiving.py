@@ -8,7 +8,7 @@ from protocol.codes import OPENING_CODES, ErrorCode, Refusal
 from protocol.config import ConfigRules, SessionConfig
 from protocol.context import Context, Input
 from protocol.conversation import Conversation
-from protocol.events import ContextOpened, Event, FlushRequested, InputEnded, TextReceived
+from protocol.events import ContextOpened, Event, FlushRequested, InputEnded, ReferenceGiven, TextReceived
 from protocol.limits import Limits
 from protocol.messages import Cancel, ClientMessage, Close, Config, Done, Flush, MessageType, Ping, Text
 from protocol.registry import AlreadyRefused
@@ -47,9 +47,9 @@ class Receiver:
         if len(self._contexts):
             names = ", ".join(context.name for context in self._contexts.all)
             raise Refusal(ErrorCode.CONFIG_LOCKED, f"the config is locked until the open contexts have ended: {names}")
-        self.config = self._rules.apply(self.config, message.changes)
+        self.config, given = self._rules.apply_all(self.config, message.changes)
         self._out.configured(self.config)
-        return []
+        return [] if given is None else [ReferenceGiven(given)]
 
     def _on_text(self, message: Text, now: float) -> list[Event]:
         context = self._contexts.taking(message.context_id, MessageType.TEXT)
@@ -127,6 +127,10 @@ class Receiver:
         if len(self._contexts) >= self._limits.contexts:
             message = f"{self._limits.contexts} contexts are open, which is the limit of a connection"
             return self._stillborn(client_id, Refusal(ErrorCode.TOO_MANY_CONTEXTS, message), now)
+        try:
+            self._rules.check_voice(config)  # it may have been deleted since it was chosen
+        except Refusal as refusal:
+            return self._stillborn(client_id, refusal, now)
         context = self._contexts.add(client_id, config, now)
         return [ContextOpened(context.number, context.name, config), *self._append(context, text)]
 

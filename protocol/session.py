@@ -179,6 +179,10 @@ class ServerSession:
         context.shown_at = now
         self._out.progress(context, state, queue_position)
 
+    def refuse_reference(self, code: ErrorCode, message: str) -> None:
+        """The recording of the last `session.config` cannot be used: contexts that want it fail, one by one."""
+        self._out.error(code, message)
+
     # Ending ---------------------------------------------------------------------------------------------------------
 
     def wind_down(self, message: str) -> None:

@@ -53,8 +53,8 @@ class ScriptedEngine:
 
     `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks
     that still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
-    `submitted`, `cancelled`, `credits`, `released` keep what was asked, `completed` what was spoken whole; `live` are
-    the streams that are being spoken.
+    `encode_gate` holds recordings.  `submitted`, `cancelled`, `credits`, `released` keep what was asked, `completed`
+    what was spoken whole, `encoded` the samples of each recording; `live` are the streams that are being spoken.
     """
 
     def __init__(
@@ -68,6 +68,9 @@ class ScriptedEngine:
         self.restarts, self.latest_reports = 0, []
         self.on_report: Callable[[StageReport], None] | None = None  # set by whoever wants reports
         self.gate, self.chunk_gate = asyncio.Event(), asyncio.Event()
+        self.encode_gate = asyncio.Event()
+        self.encode_gate.set()
+        self.encoded: list[int] = []
         self.gate.set()
         self.chunk_gate.set()
         self.submitted: list[Submit] = []
@@ -128,6 +131,14 @@ class ScriptedEngine:
         self._tasks[request.stream_id] = asyncio.create_task(self._speak(stream, request))
         self._tell()
         return stream
+
+    async def encode(self, samples: np.ndarray) -> np.ndarray:
+        """Codes that tell how many samples there were; held by `encode_gate`."""
+        await self.encode_gate.wait()
+        if not self.ready:
+            raise EngineError("engine_failed", "the engine is starting, ask again in a moment")
+        self.encoded.append(len(samples))
+        return np.full((INFO.num_codebooks, -(-len(samples) // FRAME_SAMPLES)), len(samples) % 1000, np.uint16)
 
     def send(self, stage_id: int, message: object) -> None:
         """What a stream tells the stages."""

@@ -32,6 +32,8 @@ REFUSED = [
     ('{"type": "session.config", "colour": "red"}', "unknown_field"),
     ('{"type": "session.config", "response_format": "aac"}', "bad_value"),
     ('{"type": "session.config", "ref_audio": "data:audio/wav;base64,AA=="}', "bad_value"),
+    ('{"type": "session.config", "ref_text": "what was said"}', "bad_value"),
+    ('{"type": "session.config", "ref_audio": "http://127.0.0.1/voice.wav", "ref_text": "what was said"}', "bad_value"),
     ('{"type": "input.text", "text": "' + "x" * 10_000 + '"}', "text_too_long"),
 ]
 

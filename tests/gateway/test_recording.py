@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import time
 
@@ -44,6 +45,17 @@ def test_every_container_gives_the_same_speech(kind):
     assert abs(len(samples) - len(speech())) < 0.1 * RATE
     assert correlation(samples, speech()) > 0.97
     assert abs(20 * np.log10(samples.std() / speech().std())) < 0.5
+
+
+def test_a_picture_in_a_music_file_is_no_film():
+    png = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+    )
+    picture = b"\0image/png\0\3\0" + png
+    frame = b"APIC" + len(picture).to_bytes(4, "big") + b"\0\0" + picture
+    tag = b"ID3\3\0\0" + bytes((0, 0, len(frame) >> 7, len(frame) & 127)) + frame
+    samples = read_recording(tag + sound_file(speech(), "MP3"), RATE)
+    assert correlation(samples, speech()) > 0.97
 
 
 def spoilt(value: float) -> np.ndarray:
@@ -107,8 +119,8 @@ async def test_what_takes_too_long_is_stopped(monkeypatch):
         await decode_recording(wav(speech()), RATE)
 
 
-async def test_a_file_cannot_eat_memory(monkeypatch):
-    """A decoder that is killed, or runs into a bound, is a bad file and no fault of ours."""
+async def test_a_decoder_that_breaks_means_a_bad_file(monkeypatch):
+    """One that is killed, or runs into a bound, is no fault of ours."""
     monkeypatch.setattr("gateway.recording_process._ONE_THREAD", {"PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"})
     with pytest.raises(BadRecording, match="cannot be decoded"):
         await decode_recording(wav(speech()), RATE)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 import pytest
 from protocol_session import DEFAULTS, RULES
 
 from protocol.codes import ErrorCode, Refusal
 from protocol.config import SAMPLE_RATES
+
+REFERENCE = ("ref_audio", "ref_text")
+SOUND = base64.b64encode(b"sound").decode()
 
 TAKEN = [
     ("voice", "bo"), ("voice", None), ("language", "de"), ("response_format", "f32"), ("sample_rate", 8000),
@@ -25,7 +31,7 @@ REFUSED = [
     ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5), ("seed", False), ("max_new_tokens", 0),
     ("max_new_tokens", 2049), ("initial_codec_chunk_frames", 0), ("codec_chunk_frames", 26), ("codec_chunk_frames", 3),
     ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"), ("text_preparation", True),
-    ("ref_audio", "data:audio/wav;base64,AA=="), ("ref_text", "what was said"),
+    ("ref_audio", "data:audio/wav;base64,AA=="), ("ref_text", "what was said"), ("ref_audio", 5),
 ]  # fmt: skip
 
 
@@ -51,7 +57,7 @@ def test_unknown_voices_and_keys_are_named_with_what_is_allowed():
     assert key.value.code == ErrorCode.UNKNOWN_FIELD
 
 
-@pytest.mark.parametrize("key", [key for key in DEFAULTS.to_wire() if key not in ("voice", "seed")])
+@pytest.mark.parametrize("key", [key for key in DEFAULTS.to_wire() if key not in ("voice", "seed", *REFERENCE)])
 def test_null_restores_the_default(key):
     values = dict(TAKEN) | {"language": "de"}
     changed = RULES.apply(DEFAULTS, {key: values[key]})
@@ -94,5 +100,39 @@ def test_encoded_audio_has_no_headers(name):
         RULES.apply(RULES.apply(DEFAULTS, {"response_format": name}), {"framing": "header"})
 
 
-def test_what_comes_later_may_be_null():
-    assert RULES.apply(DEFAULTS, {"ref_audio": None, "ref_text": None}) == DEFAULTS
+@pytest.mark.parametrize("head", ["data:audio/wav;base64", "data:audio/webm;codecs=opus;base64", "data:;base64"])
+def test_a_reference_takes_the_place_of_the_voice(head):
+    config, given = RULES.apply_all(DEFAULTS, {"ref_audio": f"{head},{SOUND}", "ref_text": "What was said."})
+    assert (given.audio, given.text) == (b"sound", "What was said.")
+    assert (config.voice, config.ref_audio, config.ref_text) == (None, given.digest, given.text)
+    assert given.digest == "sha256:" + hashlib.sha256(b"sound").hexdigest()
+    assert RULES.apply_all(config, {"temperature": 0.5})[1] is None
+    assert RULES.apply(config, {"voice": None}).ref_audio == given.digest
+    assert RULES.apply(config, {"voice": "bo"}) == RULES.apply(DEFAULTS, {"voice": "bo"})
+    for keys in REFERENCE, REFERENCE[:1]:
+        assert RULES.apply(config, dict.fromkeys(keys)) == DEFAULTS
+    assert RULES.apply(DEFAULTS, dict.fromkeys(REFERENCE)) == DEFAULTS
+
+
+BAD_REFERENCES = [
+    ("voice", f"data:audio/wav;base64,{SOUND}", "What was said.", "bo"),
+    ("ref_text", f"data:audio/wav;base64,{SOUND}", "", None),
+    ("ref_text", f"data:audio/wav;base64,{SOUND}", "x" * 1001, None),
+    ("ref_text", f"data:audio/wav;base64,{SOUND}", 7, None),
+    ("ref_text", f"data:audio/wav;base64,{SOUND}", "\ud800", None),
+    ("ref_audio", "data:audio/wav;base64,not base 64", "What was said.", None),
+    ("ref_audio", "data:audio/wav;base64,ä", "What was said.", None),
+    ("ref_audio", "data:audio/wav,raw", "What was said.", None),
+    ("ref_audio", "https://example.com/voice.wav", "What was said.", None),
+    ("ref_audio", "/etc/passwd", "What was said.", None),
+    ("ref_audio", "data:" + "a" * 1000 + f";base64,{SOUND}", "What was said.", None),
+]
+
+
+@pytest.mark.parametrize(("key", "audio", "text", "voice"), BAD_REFERENCES)
+def test_a_bad_reference_is_refused_by_name(key, audio, text, voice):
+    changes = {"ref_audio": audio, "ref_text": text} | ({} if voice is None else {"voice": voice})
+    with pytest.raises(Refusal, match=key) as refused:
+        RULES.apply(DEFAULTS, changes)
+    assert refused.value.code == ErrorCode.BAD_VALUE
+    assert len(refused.value.message) < 300

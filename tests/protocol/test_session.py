@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from protocol_session import NOTHING, Peer
+from protocol_session import HELLO, NOTHING, RULES, Peer
 
 from protocol.codes import CloseCode, ErrorCode, LocalProtocolError
-from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, TextReceived
+from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, ReferenceGiven, TextReceived
 from protocol.framing import AudioHeader
 from protocol.limits import Limits
+from protocol.session import ServerSession
 
 
 def test_a_context_from_text_to_its_end():
@@ -408,3 +411,45 @@ def test_a_config_may_be_bigger_than_other_messages():
     peer = Peer(Limits(message_bytes=100, config_message_bytes=2000))
     peer.say("session.config", voice="bo", language="d" * 200)
     assert peer.sent()[0]["code"] == "bad_value" and peer.session.closing is None
+
+
+REFERENCE = {"ref_audio": "data:audio/wav;base64,AAAA", "ref_text": "What was said."}
+
+
+def test_a_reference_is_handed_over_once_and_told_by_its_digest():
+    peer = Peer()
+    (event,) = peer.say("session.config", **REFERENCE)
+    assert isinstance(event, ReferenceGiven) and event.reference.audio == bytes(3)
+    (configured,) = peer.sent()
+    assert configured["config"]["ref_audio"] == event.reference.digest and configured["config"]["voice"] is None
+    assert peer.say("session.config", top_k=7) == []
+    opened, _ = peer.say("input.text", text="Hello.")
+    assert opened.config.ref_audio == event.reference.digest
+    peer.session.refuse_reference(ErrorCode.BAD_VALUE, "ref_audio: it is silent")
+    peer.session.failed(0, ErrorCode.BAD_VALUE, "ref_audio: it is silent")
+    _, refused, failed = peer.sent()
+    assert refused["code"] == failed["code"] == "bad_value" and not refused["fatal"]
+    assert "context_id" not in refused and failed["context_id"] == "_0"
+
+
+def test_a_context_may_have_another_voice_than_the_reference():
+    peer = Peer()
+    peer.say("session.config", **REFERENCE)
+    opened, _ = peer.say("input.text", text="Hello.", voice="bo")
+    assert (opened.config.voice, opened.config.ref_audio) == ("bo", None)
+
+
+def test_a_voice_that_was_deleted_is_unknown_to_the_next_context():
+    peer, voices = Peer(), ["ada", "bo"]
+    peer.session = ServerSession(HELLO, replace(RULES, voices=voices), Limits(), now=0.0)
+    peer.say("session.config", voice="bo")
+    first, _ = peer.say("input.text", text="Hello.", context_id="a")
+    voices.remove("bo")
+    assert first.config.voice == "bo"
+    assert peer.say("input.text", text=" More.", context_id="a") == [TextReceived(0, " More.")]
+    assert peer.say("input.text", text="Hello.", context_id="b") == []
+    failed = peer.sent()[-1]
+    assert (failed["code"], failed["context_id"]) == ("unknown_voice", "b")
+    voices.append("cleo")
+    opened, _ = peer.say("input.text", text="Hello.", context_id="c", voice="cleo")
+    assert opened.config.voice == "cleo"
