@@ -37,6 +37,7 @@ _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}\.$")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _CONTEXT = 80  # characters before a stop that the language's rules look at
 _WORD_END = re.compile(rf"(?<=\S)(?=\s)|(?<=[{IDEOGRAPHS}])(?=[{IDEOGRAPHS}])")
+_INSIDE_FIGURES = re.compile(r"(?<=\d)\s(?:[\d$€£%]|\Z)")  # "1 500 €", "030 901820": more of a number may follow
 
 
 class Rank(IntEnum):
@@ -73,8 +74,10 @@ def next_mark(text: str, position: int, language: str = "en") -> Mark | None:
 
 
 def word_ends(text: str) -> list[int]:
-    """Positions behind the complete words of `text`; every ideograph counts as a word, the last one as incomplete."""
-    return [found.start() for found in _WORD_END.finditer(text)]
+    """Positions behind the complete words of `text`; every ideograph counts as a word, the last one as incomplete.
+    Groups of figures are one word, unless the text has no other."""
+    ends = [found.start() for found in _WORD_END.finditer(text)]
+    return [end for end in ends if not _INSIDE_FIGURES.match(text, end)] or ends
 
 
 def count_ideographs(text: str) -> int:

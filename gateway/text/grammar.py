@@ -69,7 +69,7 @@ _SYMBOL_RULE = _rule(SYMBOLS, GAP, starts_line=None, closed=True)
 _INVISIBLE_RULE = _rule(INVISIBLE, "", starts_line=None, closed=True)
 _OTHERS = (_SYMBOL_RULE, _INVISIBLE_RULE, _rule(STYLED, plain_letter, closed=True))
 
-# At the start of a line, in this order, by the first character.
+# By the first character, in the order in which they are tried: at the start of a line, and anywhere.
 _LINE_RULES: dict[str, tuple[Rule, ...]] = {}
 _INLINE_RULES: dict[str, tuple[Rule, ...]] = {}
 

@@ -43,6 +43,7 @@ Reading = Callable[[regex.Match, Line], str | None]
 
 
 def always(plain: str) -> Reading:
+    """The same plain text for each match."""
     return lambda match, line: plain
 
 
@@ -82,10 +83,12 @@ def link_target(match: regex.Match, line: Line) -> str | None:
 
 
 def image(match: regex.Match, line: Line) -> str | None:
+    """The mark before an image's brackets: "Wow![1]" has none."""
     return None if _is_word(line.previous) else ""
 
 
 def closing_hashes(match: regex.Match, line: Line) -> str | None:
+    """Marks at the end of a heading."""
     return "" if line.kind == "heading" else None
 
 
@@ -103,6 +106,7 @@ def ruling(match: regex.Match, line: Line) -> str | None:
 
 
 def html_tag(match: regex.Match, line: Line) -> str | None:
+    """Known tags: of blocks a border, of what is inside a line nothing."""
     name = match["name"].lower()
     if name in _BLOCK_TAGS:
         return "\n" if name in ("br", "break") else PARAGRAPH
@@ -110,6 +114,7 @@ def html_tag(match: regex.Match, line: Line) -> str | None:
 
 
 def html_entity(match: regex.Match, line: Line) -> str | None:
+    """The character that an entity names, if it may stand in plain text."""
     plain = html.unescape(match[0])
     if plain == match[0]:
         return None
@@ -117,18 +122,22 @@ def html_entity(match: regex.Match, line: Line) -> str | None:
 
 
 def escaped(match: regex.Match, line: Line) -> str:
+    """The sign behind a backslash."""
     return GAP if match[1] in "[]" else match[1]
 
 
 def joiner(match: regex.Match, line: Line) -> str:
+    """A joiner behind a letter of a script that has them, none elsewhere."""
     joins = line.previous >= _FIRST_JOINING_SCRIPT and unicodedata.category(line.previous)[0] in "LM"
     return match[0] if joins else ""
 
 
 def plain_letter(match: regex.Match, line: Line) -> str:
+    """The usual form of a letter or digit of another look."""
     return unicodedata.normalize("NFKC", match[0])
 
 
 def web_address(match: regex.Match, line: Line) -> str | None:
+    """What is said of an address that begins where a word does."""
     inside_word = _is_word(line.previous) and not _IDEOGRAPH.match(line.previous)
     return None if inside_word else said(match[0].rstrip(TRAILING))

@@ -282,6 +282,12 @@ def test_delay_releases_complete_words() -> None:
     assert [piece.text for piece in segmenter.push(" for you", 12.1)] == [" that up for"]
 
 
+def test_delay_does_not_cut_spaced_figures() -> None:
+    segmenter = Segmenter("clause", max_buffer_delay_s=0.0)
+    assert texts(segmenter.push("It will cost 1 ", 1.0)) == ["It will cost"]
+    assert texts(segmenter.push("500 ", 1.1) + segmenter.push("€ or so ", 1.2)) == ["1 500 € or so"]
+
+
 def test_delay_of_zero_releases_words_as_they_arrive() -> None:
     segmenter = Segmenter("clause", max_buffer_delay_s=0.0)
     assert texts(segmenter.push("we go on and o", 1.0)) == ["we go on and"]
