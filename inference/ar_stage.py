@@ -50,7 +50,7 @@ class ARStage:
         self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
-        self._outbox = CodesOutbox(connector)
+        self._outbox = CodesOutbox(connector, deploy.connector.chunk_wait_s)
         self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
         self._frame_s = 1 / checkpoint.config.frame_rate
         self._costs = Costs(
@@ -191,8 +191,7 @@ class ARStage:
 
     def _advance(self, stream: Stream, frame: np.ndarray | None, now: float) -> None:
         """A stream has run: send what is due, end it if it is over.  `frame`: None if it found its end."""
-        stream.ran_at = now
-        self._outbox.resume(stream)
+        self._outbox.ran(stream, now)
         sequence = stream.sequence
         if frame is not None:
             sequence.frames.append(frame)

@@ -15,8 +15,8 @@ from inference.sequence import Sequence
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """`arrived`: when it was submitted; `ran_at`: when it had its last step.  `slot` and `sequence`: None before its
-    prefill; `guard`: None if nothing but its limit is to end it."""
+    """`arrived`: when it was submitted; `ran_at`: when it had its last step; `told_at`: when stage 1 was last told of
+    it.  `slot` and `sequence`: None before its prefill; `guard`: None if nothing but its limit is to end it."""
 
     request: Submit
     chunker: Chunker
@@ -28,6 +28,7 @@ class Stream:
     opened: bool = False  # stage 1 knows of it
     paused: bool = False
     ran_at: float = 0.0
+    told_at: float = 0.0
     slot: int | None = None
     sequence: Sequence | None = None
 

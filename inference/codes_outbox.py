@@ -21,8 +21,9 @@ from inference.records import (
 class CodesOutbox:
     """Nothing is dropped: while the connector has no room, its owner makes no more (`is_blocked`)."""
 
-    def __init__(self, connector: SharedMemoryConnector) -> None:
-        self._connector = connector
+    def __init__(self, connector: SharedMemoryConnector, chunk_wait_s: float) -> None:
+        """`chunk_wait_s`: how long stage 1 waits for a chunk."""
+        self._connector, self._retell_s = connector, chunk_wait_s / 3
         self._unsent: deque[Record] = deque([ProducerStarted()])
 
     @property
@@ -51,6 +52,7 @@ class CodesOutbox:
                 first = stream.chunker.sent_frames
                 codes = stream.codes(first, first + frames)
                 self._unsent.append(CodesChunk(stream.request.stream_id, first, codes, last))
+                stream.told_at = now
                 stream.chunker.sent(frames, now, pace)
             if last or not frames:
                 break
@@ -62,10 +64,15 @@ class CodesOutbox:
             stream.paused = True
             self._unsent.append(StreamPaused(stream.request.stream_id))
 
-    def resume(self, stream: Stream) -> None:
-        """A stream that may run has run: its chunks are due again.  Idempotent."""
-        if stream.paused and stream.credit:
-            stream.paused = False
+    def ran(self, stream: Stream, now: float) -> None:
+        """A stream has made a frame: stage 1 waits for its chunk again, or still.
+
+        To make a whole chunk may take longer than the wait, on a slow machine or with many listeners: stage 1 is told
+        now and then that the stream goes on.
+        """
+        stream.ran_at = now
+        if stream.credit and (stream.paused or now - stream.told_at > self._retell_s):
+            stream.paused, stream.told_at = False, now
             self._unsent.append(StreamResumed(stream.request.stream_id))
 
     def abort(self, stream: Stream) -> None:

@@ -53,7 +53,7 @@ class StreamPaused:
 
 @dataclass(frozen=True, slots=True)
 class StreamResumed:
-    """Chunks are due again."""
+    """Chunks are due again: the wait for the next one begins anew."""
 
     stream_id: int
 
