@@ -127,7 +127,7 @@ class Connection:
             if self._liveness.is_gone(now, self._contexts.playback_ends):
                 raise ConnectionOver("no answer to a ping", abort=True)
             self._liveness.ping_if_silent(now)
-            self._writer.wake_for_frames()
+            self._writer.wake_if_needed()
 
     # End ------------------------------------------------------------------------------------------------------------
 

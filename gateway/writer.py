@@ -27,8 +27,8 @@ class Writer:
         """There may be something to send."""
         self._wake.set()
 
-    def wake_for_frames(self) -> None:
-        """Wake it if the session or the socket's life has something to say."""
+    def wake_if_needed(self) -> None:
+        """There is something to send, if frames or controls wait."""
         if self._session.waiting_frames or self._liveness.has_controls:
             self._wake.set()
 

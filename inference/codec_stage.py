@@ -187,10 +187,8 @@ class CodecStage:
     def _warm_up(self) -> None:
         """Decode some silence in the sizes to come, and measure."""
         connector, books = self._deploy.connector, self._checkpoint.config.num_codebooks
-        state, sizes = (
-            self._decoder.open(),
-            (connector.initial_chunk_frames, min(self._longest(), connector.chunk_frames)),
-        )
+        state = self._decoder.open()
+        sizes = (connector.initial_chunk_frames, min(self._longest(), connector.chunk_frames))
         for frames in sizes * 2:
             begin = time.monotonic()
             self._decoder.decode([state], np.zeros((1, books, frames), dtype=np.uint16))
