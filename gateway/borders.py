@@ -120,6 +120,9 @@ def _ends_sentence(found: re.Match[str], text: str, language: str) -> bool:
     before = text[max(0, stop - _CONTEXT) : stop].replace("…", "...").replace("‥", "..")
     if _LIST_NUMBER.search(before) or goes_on(before, language):
         return False
+    if not _WORD.search(before):  # no word, no sentence, and no rules to ask
+        return False
+        return False
     following = text[found.end() : found.end() + 1]
     if found["closers"].strip(GAP):  # a whole sentence in quotation marks or brackets, unless the one around it goes on
         return bool(following) and not following.islower() and _splits(before, following, language)

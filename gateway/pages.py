@@ -36,8 +36,12 @@ def add_pages(app: web.Application, root: Path) -> None:
         return _file(root / "index.html")
 
     async def other(request: web.Request) -> web.StreamResponse:
-        path = (root / request.match_info["path"]).resolve()
-        if not path.is_relative_to(root.resolve()) or not path.is_file() or path.suffix not in _CONTENT_TYPES:
+        try:
+            path = (root / request.match_info["path"]).resolve()
+            found = path.is_relative_to(root.resolve()) and path.is_file() and path.suffix in _CONTENT_TYPES
+        except (OSError, ValueError):  # no name that a file could have: too long, or with a null in it
+            found = False
+        if not found:
             raise web.HTTPNotFound
         response = _file(path)
         response.headers["Access-Control-Allow-Origin"] = "*"

@@ -31,6 +31,7 @@ _MIN_LETTERS = 10  # shortest segment: shorter ones sound clipped, and are over 
 _MIN_LETTERS_FIRST = 4  # but the first one is waited for: "Well," is said at once
 _MIN_LETTERS_OF_A_VOICE = 25  # 2 s
 _MIN_WORDS_ON_EXPIRY = 3
+_MOST_COMBINED = 16  # marks above and below one letter: a word of nothing but such marks may be cut anywhere
 _LEAD_S = 0.8  # the next segment is wanted this long before the listener has heard all: it has to be made first
 
 
@@ -130,6 +131,7 @@ class Segmenter:
     def _start_segment(self) -> None:
         """Forget what was found out about the text held back."""
         self._scanned = 0  # marks before this position are decided
+        self._scanned_letters = 0  # how much speech there is before it
         self._borders = {Rank.CLAUSE: 0, Rank.SENTENCE: 0}  # the last ones that were not used
         self._since = None
         self._expired = False
@@ -181,11 +183,16 @@ class Segmenter:
             if mark is not None and self._is_wanted(mark):
                 return mark.cut
             if mark is None or not mark.final:
-                self._scanned = reached
+                self._scan_to(reached)
                 return None
-            self._scanned = mark.end
             if self._is_worthwhile(mark):
                 self._borders[mark.rank] = mark.cut
+            self._scan_to(mark.end)
+
+    def _scan_to(self, position: int) -> None:
+        """Marks before it are decided.  Each letter is counted once, however many marks there are."""
+        self._scanned_letters += _letters(self._held.plain[self._scanned : position])
+        self._scanned = position
 
     def _is_wanted(self, mark: Mark) -> bool:
         """Whether a segment is to end at this mark; if so, it is also wanted at any higher rank."""
@@ -201,7 +208,7 @@ class Segmenter:
             least = _MIN_LETTERS_OF_A_VOICE
         else:
             least = _MIN_LETTERS_FIRST if self._dry_at is None else _MIN_LETTERS
-        return _letters(self._held.plain[: mark.cut]) >= least
+        return self._scanned_letters + _letters(self._held.plain[self._scanned : mark.cut]) >= least
 
     @property
     def _wants_clause(self) -> bool:
@@ -215,10 +222,8 @@ class Segmenter:
                 return self._borders[rank]
         if ends := word_ends(self._held.plain[: self._max + 1]):
             return ends[-1]
-        cut = self._max
-        while cut > 1 and unicodedata.category(self._held.plain[cut])[0] == "M":
-            cut -= 1
-        return cut
+        places = range(self._max, max(0, self._max - _MOST_COMBINED), -1)
+        return next((cut for cut in places if unicodedata.category(self._held.plain[cut])[0] != "M"), self._max)
 
 
 def _letters(text: str) -> int:

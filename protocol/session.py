@@ -15,6 +15,7 @@ from protocol.limits import Limits
 from protocol.messages import Config, Frame, Hello, Metrics, Usage
 from protocol.parsing import parse_message
 from protocol.receiving import Receiver
+from protocol.text import has_few_values
 
 PROGRESS_AFTER_S = 1.5  # so that a silent context shows a sign of life at least every 2 s, whatever the caller's tick
 
@@ -74,6 +75,8 @@ class ServerSession:
         self._busy_at = now
         if len(data) > self._limits.config_message_bytes:
             return self._too_big(data, self._limits.config_message_bytes)
+        if len(data) > self._limits.message_bytes and not has_few_values(data):
+            return self._too_big(data, self._limits.message_bytes)
         try:
             message = parse_message(data.decode("utf-8"))
         except UnicodeDecodeError:

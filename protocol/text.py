@@ -10,9 +10,12 @@ import orjson
 from protocol.codes import ErrorCode, Refusal
 
 MOST_DEPTH = 64
+MOST_VALUES = 1000  # of a long message, about: millions of them would take seconds, and hundreds of MB
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)  # an unclosed one reaches to the end: linear time
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # an unclosed one reaches to the end: linear time
+_MOST_HALVED = 1 << 18  # characters of a message in which lone surrogates are mended: the way to them is slow
+_MOST_SKELETON = 4096  # characters of such a message outside of its strings
 
 
 def parse_json(data: str) -> object:
@@ -20,12 +23,17 @@ def parse_json(data: str) -> object:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        if not _SURROGATE_ESCAPE.search(data) or _depth(data) > MOST_DEPTH:
+        if len(data) > _MOST_HALVED or not _SURROGATE_ESCAPE.search(data) or not _is_shallow(_STRING.sub("", data)):
             raise Refusal(ErrorCode.BAD_JSON, f"not JSON: {error}") from error
     try:
         return json.loads(data, parse_constant=_no_constant)
     except ValueError as error:
         raise Refusal(ErrorCode.BAD_JSON, f"not JSON: {error}") from error
+
+
+def has_few_values(data: bytes) -> bool:
+    """Whether a long message's length is in its strings.  Quick, whatever it holds: it may be no JSON at all."""
+    return sum(map(data.count, (b"[", b"{", b","))) <= MOST_VALUES
 
 
 def join_halves(held: str, text: str) -> tuple[str, str]:
@@ -58,16 +66,18 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "~"
 
 
-def _depth(data: str) -> int:
-    """Deepest nesting of brackets outside strings."""
+def _is_shallow(skeleton: str) -> bool:
+    """Whether what is left of a message without its strings is short, and nested no deeper than MOST_DEPTH."""
+    if len(skeleton) > _MOST_SKELETON:
+        return False
     depth = deepest = 0
-    for character in _STRING.sub("", data):
+    for character in skeleton:
         if character in "[{":
             depth += 1
             deepest = max(deepest, depth)
         elif character in "]}":
             depth -= 1
-    return deepest
+    return deepest <= MOST_DEPTH
 
 
 def _no_constant(name: str) -> object:

@@ -77,6 +77,12 @@ CLOSED = {
     "16 MiB in fragments": (fragmented(b"x" * 16 * MIB, 1 << 16), 1009),
     "a key of 1 MiB": (frame(TEXT, b'{"' + b"k" * MIB + b'": 1}'), 1009),
     "a config that is too big": (message("session.config", ref_audio="x" * 9 * MIB), 1009),
+    "megabytes of halves of characters": (
+        frame(TEXT, b'{"type": "session.config", "a": "' + b"\\ud800" * MIB + b'"}'),
+        1009,
+    ),
+    "millions of values in a config": (frame(TEXT, b'{"type": "session.config", "a": [' + b"[]," * (2 * MIB)), 1009),
+    "millions of keys": (frame(TEXT, b'{"type": "session.config", "a": 1' + b',"a": 1' * MIB), 1009),
 }
 
 

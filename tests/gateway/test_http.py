@@ -65,7 +65,17 @@ async def test_the_page_and_its_files(gateway, http, path, kind):
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/web/nothing.js", "/web/..%2fpyproject.toml", "/web/%2fetc%2fpasswd", "/web/"]
+    "path",
+    [
+        "/nothing",
+        "/web/nothing.js",
+        "/web/..%2fpyproject.toml",
+        "/web/%2fetc%2fpasswd",
+        "/web/",
+        "/web/%00.js",
+        f"/web/{'a' * 300}.js",
+    ],
+    ids=range(7),
 )
 async def test_what_does_not_exist(gateway, http, path):
     answer = await http.get(f"http://127.0.0.1:{gateway.port}{path}")

@@ -295,7 +295,7 @@ def test_delay_of_zero_releases_words_as_they_arrive() -> None:
     assert texts(segmenter.push(" for ever ", 1.1)) == ["on and on for ever"]
 
 
-PATHOLOGICAL = 'x|a. |a, |. |.| |\n|👍|Dr. A |."|今|No… A|<|**|(a.) |I am. '.split("|")
+PATHOLOGICAL = 'x|a. |a, |. |.| |\n|👍|Dr. A |."|今|No… A|<|**|(a.) |I am. |\u0301|—|"…#|… '.split("|")
 
 
 @pytest.mark.parametrize("unit", PATHOLOGICAL)
@@ -315,4 +315,4 @@ def test_cost_is_linear_and_every_call_short(unit: str) -> None:
     assert whole[1] < 4 * half + 0.05
     begin = time.process_time()
     segment([(unit * 8_000)[:8_000]])
-    assert time.process_time() - begin < 0.5
+    assert time.process_time() - begin < 0.15  # nobody else is served meanwhile

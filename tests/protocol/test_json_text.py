@@ -33,6 +33,7 @@ def test_lone_surrogates_are_read():
         f"[{HALF}",
         "[" * 70 + HALF + "]" * 70,
         '"\\ud83d' + '\\"' * 50000,
+        f"[{HALF}" + ",[]" * 5000 + "]",
     ],
 )
 def test_what_is_not_json_is_refused(data):

@@ -176,6 +176,14 @@ def test_the_config_is_sticky_and_locked_while_a_context_is_open():
     assert peer.session.config.seed == 42, "an override is for its context only"
 
 
+def test_a_language_of_null_is_none_that_was_given():
+    peer = Peer()
+    peer.say("session.config", language="de")
+    opened, _ = peer.say("input.text", text="x", context_id="a", language=None)
+    assert opened.config.language == "de"
+    assert peer.say("input.text", text="y", context_id="a", language=None) == [TextReceived(0, "y")]
+
+
 def test_text_beyond_the_buffer_is_refused_whole():
     peer = Peer(Limits(text_characters=10))
     peer.say("input.text", text="123456", context_id="a")
