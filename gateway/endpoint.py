@@ -9,7 +9,7 @@ import socket
 from http import HTTPStatus
 
 import orjson
-from aiohttp import web
+from aiohttp import HttpVersion11, hdrs, web
 
 from gateway.admission import Share
 from gateway.client_socket import ClientSocket
@@ -147,7 +147,8 @@ class StreamEndpoint:
         denied = self.denial(request)
         if denied is not None:
             return denied
-        if request.headers.get("Upgrade", "").lower() != "websocket":
+        is_get = request.method == hdrs.METH_GET and request.version >= HttpVersion11  # RFC 6455, section 4.2.1
+        if not is_get or request.headers.get("Upgrade", "").lower() != "websocket":
             response = refusal(HTTPStatus.UPGRADE_REQUIRED, ErrorCode.UPGRADE_REQUIRED, "this is a WebSocket endpoint")
             response.headers["Upgrade"] = "websocket"
             return response

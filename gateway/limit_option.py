@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 from protocol.limits import Limits
 
+_MOST = 2**53 - 1  # a whole number that every JSON reader takes as it is
 _LEAST_MESSAGE_BYTES = 4096  # so that clients can say a piece of text in any spelling of JSON
 
 
@@ -31,9 +32,9 @@ def _value(name: str, text: str) -> int | float:
     """Of the kind that the limit has: whole, or seconds with a fraction."""
     least = _LEAST_MESSAGE_BYTES if name.endswith("message_bytes") else 1
     if isinstance(getattr(Limits(), name), int):
-        if text.isdecimal() and int(text) >= least:
+        if text.isdecimal() and least <= int(text) <= _MOST:
             return int(text)
-        raise ValueError(f"{name} must be a whole number from {least} up; got {text!r}")
+        raise ValueError(f"{name} must be a whole number from {least} up, at most {_MOST}; got {text!r}")
     try:
         value = float(text)
     except ValueError:

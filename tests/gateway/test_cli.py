@@ -78,7 +78,8 @@ def test_limits_and_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("idle=3", "'idle=3' is no limit.*one of message_bytes, .*remembered_ids"),
         ("contexts", "'contexts' is no limit"),
-        ("contexts=0", "contexts must be a whole number from 1 up; got '0'"),
+        ("contexts=0", "contexts must be a whole number from 1 up, at most 9007199254740991; got '0'"),
+        ("connections=99999999999999999999", "connections must be a whole number from 1 up, at most 9007199254740991"),
         ("contexts=2.5", "contexts must be a whole number from 1 up"),
         ("contexts=-1", "contexts must be a whole number from 1 up"),
         ("message_bytes=100", "message_bytes must be a whole number from 4096 up"),

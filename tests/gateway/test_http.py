@@ -225,3 +225,12 @@ async def test_a_connection_without_a_request_is_closed(gateway, http):
     assert (await http.get(f"http://127.0.0.1:{port}/")).status == 200
     writer.close()
     await runner.cleanup()
+
+
+@pytest.mark.parametrize("start", ["HEAD /v1/stream HTTP/1.1", "GET /v1/stream HTTP/1.0"])
+async def test_an_upgrade_takes_a_get_of_http_1_1(gateway, start):
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13"
+    writer.write(f"{start}\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{key}\r\n\r\n".encode())
+    assert b" 426 " in await reader.readline()
+    writer.close()
