@@ -137,6 +137,7 @@ class Contexts:
             text_taken=lambda characters: self._session.text_taken(number, characters),
             dry_at=lambda: self._dry_at(number),
             reference=self._voice.of(config),
+            earlier=tuple(context.pipeline.generated for context in self._open.values()),
             repetition_penalty=self._settings.sampling.repetition_penalty,
         )
         seed = secrets.randbits(_DRAWN_SEED_BITS) if config.seed is None else config.seed

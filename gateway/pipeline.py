@@ -1,14 +1,16 @@
 """One context from text to audio: text is cut into segments, segments are spoken in order, audio goes to the outbox.
 
 Two tasks: `feed` submits the next segment as soon as stage 0 has made the last frame of the one before, the delivery
-carries the audio of one stream after the other.  So stage 0 never waits for audio to be sent.
+carries the audio of one stream after the other.  So stage 0 never waits for audio to be sent.  The contexts of one
+connection are heard one after the other, so they are generated in that order too: whoever listens has one share of the
+engine, however many contexts are open.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.admission import Admission
@@ -28,6 +30,7 @@ class Surroundings:
     """What a pipeline needs of its connection: functions are called in the event loop and never block.
 
     `reference`: what makes the context's voice, if that is none of the model's own; it may still be in the making.
+    `earlier`: set when all is generated of the contexts that come before on the same connection.
     `repetition_penalty`: the deploy file's, which no client changes.
     """
 
@@ -38,6 +41,7 @@ class Surroundings:
     text_taken: Callable[[int], None]
     dry_at: Callable[[], float | None]
     reference: Callable[[], Awaitable[Reference | None]]
+    earlier: Sequence[asyncio.Event]
     repetition_penalty: float
 
 
@@ -48,6 +52,7 @@ class ContextPipeline:
         self._config, self._seed, self._around = config, seed, around
         self._listener = around.engine.next_listener()
         self.tally = Tally(config.rate)
+        self.generated = asyncio.Event()  # all of it, or nothing more is wanted
         delay = config.max_buffer_delay_ms
         self._segmenter = Segmenter(
             config.split_granularity,
@@ -69,7 +74,6 @@ class ContextPipeline:
         self._voice: Reference | None = None  # what is imitated, if it is none of the model's own voices
         self._untaken = 0  # characters of segments that were not submitted yet
         self._submitted = 0
-        self._released = False
 
     # What the client does -------------------------------------------------------------------------------------------
 
@@ -137,8 +141,8 @@ class ContextPipeline:
 
     def _release(self) -> None:
         """All is generated, or nothing more is wanted: someone else may be admitted.  Idempotent."""
-        if not self._released:
-            self._released = True
+        if not self.generated.is_set():
+            self.generated.set()
             self._around.engine.release(self._listener)
 
     def _add(self, work: list[Segment | Mark]) -> None:
@@ -156,12 +160,11 @@ class ContextPipeline:
         self._release()
 
     async def _next_work(self) -> AsyncIterator[Segment | Mark]:
-        """Segments and marks as they become ready, up to the end mark."""
+        """Segments and marks as they become ready, up to the end mark.  Each is kept until its turn has come."""
         while True:
             while self._work:
-                work = self._work.popleft()
-                yield work
-                if work is Mark.END:
+                yield self._work[0]
+                if self._work.popleft() is Mark.END:
                     return
             await self._wait_for_text()
 
@@ -189,11 +192,14 @@ class ContextPipeline:
         self._delivery.add(speech)
 
     async def _is_turn(self) -> bool:
-        """Wait until stage 0 has made the segment before, and there is room for more audio.  False: that one failed."""
+        """Wait until stage 0 has made all before it, and there is room for more audio.  False: the segment before
+        failed."""
         if self._last is None:
-            self._around.admission.check_queue()
             self.tally.asked_at = self._around.clock()
             self._voice = await self._around.reference()
+            for earlier in self._around.earlier:
+                await earlier.wait()
+            self._around.admission.check_queue()
         else:
             await self._last.stream.generated.wait()
             if self._last.stream.finished is None:

@@ -186,10 +186,10 @@ class ScriptedEngine:
         finished = Finished(
             request.stream_id, reason, np.full((INFO.num_codebooks, total), request.stream_id, np.uint16)
         )
-        if self._audio_gate is not None:
+        chunks_left, code = self._fail.get(request.text, (None, ""))
+        if self._audio_gate is not None and chunks_left != 0:
             stream.deliver(finished)
             await self._audio_gate.wait()
-        chunks_left, code = self._fail.get(request.text, (None, ""))
         first, began = 0, time.monotonic()
         for number, size in enumerate(_sizes(total, request)):
             if number == chunks_left:

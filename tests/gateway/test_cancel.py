@@ -113,10 +113,11 @@ async def test_what_was_made_before_a_failure_is_heard(run_gateway):
 async def test_a_failure_before_any_audio_does_not_wait_for_its_turn(run_gateway):
     engine = ScriptedEngine(fail={"This one fails.": (0, "engine_failed")})
     async with run_gateway(engine) as gateway, await gateway.client() as client:
-        await client.say("input.text", text="open and silent", context_id="a")
+        held = engine.hold_audio()
+        await client.speak("The one in front.", context_id="a")
         await client.speak("This one fails.", context_id="b")
         assert (await client.whole("b")).types == ["error"]
-        await client.say("input.done", context_id="a")
+        held.set()
         assert (await client.whole("a")).end["type"] == "session.done"
 
 
@@ -124,8 +125,8 @@ async def test_a_fault_of_ours_ends_its_context_alone(run_gateway, caplog):
     """Samples that are none make the conversion raise: the client hears of a fault, the log holds it in full."""
     engine = ScriptedEngine(waveform=lambda first, count: np.array(["no sample"] * count))
     async with run_gateway(engine) as gateway, await gateway.client() as client:
-        await client.say("input.text", text="Waits.", context_id="b")
         await client.speak("This one fails.", context_id="a")
+        await client.say("input.text", text="Waits.", context_id="b")
         assert (await client.whole("a")).end["code"] == "internal"
         await client.say("input.cancel", context_id="b")
         assert (await client.whole("b")).types == ["input.cancelled"]
@@ -153,7 +154,6 @@ async def test_when_the_engine_dies_each_context_ends_once(run_gateway):
         for name in "abc":
             await client.speak(TEXT, context_id=name)
         await client.until_audio()
-        await engine.until(lambda: len(engine.submitted) == 3)
         engine.fail_all("a stage has ended")
         for name in "abc":
             heard = await client.whole(name)
@@ -203,15 +203,20 @@ async def test_more_contexts_than_may_wait_are_told_so(run_gateway):
     settings = Settings(limits=Limits(waiting_contexts=2))
     engine = ScriptedEngine()
     engine.gate.clear()
-    async with run_gateway(engine, settings) as gateway, await gateway.client() as one, await gateway.client() as other:
+    async with (
+        run_gateway(engine, settings) as gateway,
+        await gateway.client() as one,
+        await gateway.client() as two,
+        await gateway.client() as other,
+    ):
         await one.speak("First.", context_id="a")
-        await one.speak("Second.", context_id="b")
+        await two.speak("Second.", context_id="b")
         await engine.until(lambda: len(engine.submitted) == 2)
         await other.speak("Third.", context_id="c")
         error = (await other.whole("c")).end
         assert error["code"] == "overloaded" and error["retry_after_ms"] > 0
         engine.gate.set()
-        await one.whole("b")
+        await two.whole("b")
         await other.speak("Again.", context_id="d")
         assert (await other.whole("d")).audio
 
@@ -244,17 +249,20 @@ async def test_a_silent_context_shows_signs_of_life(run_gateway):
     engine.gate.clear()
     async with run_gateway(engine, Settings(tick_s=0.01), clock=clock) as gateway, await gateway.client() as client:
         await client.say("input.text", text="waiting", context_id="a")
-        await client.speak("Waiting for a step.", context_id="b")
-        await client.speak("...", context_id="c")
-        await engine.until(lambda: len(engine.submitted) == 1)
+        await client.speak("Waiting for its turn.", context_id="b")
+        await client.say("input.text", text="The turn of one that may go on. And", context_id="c")
+        await client.pong()
         clock.now += 2
         await client.until("session.progress", context_id="a", state="waiting_text")
-        await client.until("session.progress", context_id="b", state="queued", queue_position=0)
+        await client.until("session.progress", context_id="b", state="waiting_turn")
         await client.until("session.progress", context_id="c", state="waiting_turn")
-        engine.chunk_gate.clear()
-        engine.gate.set()
         await client.say("input.text", text=" no more.", context_id="a")
         await client.say("input.done", context_id="a")
+        await engine.until(lambda: len(engine.submitted) == 1)
+        clock.now += 2
+        await client.until("session.progress", context_id="a", state="queued", queue_position=0)
+        engine.chunk_gate.clear()
+        engine.gate.set()
         await client.until_audio()
         clock.now += 2
         await client.until("session.progress", context_id="a", state="generating")

@@ -62,3 +62,22 @@ async def test_a_context_that_fails_is_released(run_gateway):
         await client.speak(TEXT)
         await engine.until(lambda: engine.released)
     assert engine.released == [engine.submitted[0].listener]
+
+
+async def test_the_contexts_of_one_connection_have_one_share_between_them(run_gateway):
+    """They are heard one after the other; when one of them is cancelled, the next one still waits for those before."""
+    engine = ScriptedEngine()
+    engine.gate.clear()
+    async with run_gateway(engine) as gateway, await gateway.client() as client, await gateway.client() as other:
+        for name in "abcdefgh":
+            await client.speak(TEXT, context_id=name)
+        await client.say("input.cancel", context_id="b")
+        await client.until("input.cancelled")
+        await other.speak(TEXT)
+        await engine.until(lambda: len(engine.submitted) == 2)
+        await client.pong()
+        assert len(engine.submitted) == 2
+        engine.gate.set()
+        for name in "acdefgh":
+            assert (await client.whole(name)).end["reason"] == "done"
+        assert (await other.whole("_0")).end["reason"] == "done"

@@ -237,12 +237,12 @@ async def test_the_listener_is_known_to_be_dry_or_not(run_gateway):
 async def test_a_context_behind_another_is_less_urgent(run_gateway):
     clock = Clock()
     engine = ScriptedEngine()
-    engine.gate.clear()
     async with run_gateway(engine, clock=clock) as gateway, await gateway.client() as client:
+        held = engine.hold_audio()
         await client.speak("The one in front is forty letters long.", context_id="a")
         await client.speak("The one behind it.", context_id="b")
         await engine.until(lambda: len(engine.submitted) == 2)
-        engine.gate.set()
+        held.set()
         await client.whole("b")
     front, behind = (request.dry_at for request in engine.submitted)
     assert front is None and behind > clock.start + 1
