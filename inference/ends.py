@@ -6,6 +6,7 @@ different things for too long, which is what a constant, a short loop and a hum 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Seconds that no speaker takes.  Over some hundred sentences the embedded voices take 0.4 to 0.9 s for one word, 0.06 s
@@ -13,6 +14,8 @@ import unicodedata
 _LEAST_S = 2.0
 _LETTER_S = 0.25
 _CAPITAL_S = 0.75  # may be spelled out: "WWW"
+_SPELLED = re.compile(r"\b[^\W\d_]\b")
+_SPELLED_S = 0.5  # more for a letter that stands alone
 _WORD_S = 1.0  # what may stand for a word or a long syllable: digits, signs such as % and €, ideographs, kana, Hangul
 _PAUSE_S = 0.5  # punctuation
 _FIRST_SYLLABIC = "\u0900"  # letters before it are of alphabets: Latin to Arabic
@@ -23,7 +26,7 @@ _DIFFERENT = 0.2  # of the frames watched; speech has 0.5 and more over 6 s, a l
 
 def longest_s(text: str) -> float:
     """Seconds that no voice exceeds with `text`, however slow and in whatever language."""
-    return _LEAST_S + sum(map(_longest_of, text))
+    return _LEAST_S + sum(map(_longest_of, text)) + _SPELLED_S * len(_SPELLED.findall(text))
 
 
 def _longest_of(character: str) -> float:

@@ -45,6 +45,7 @@ class Scheduler(Generic[S]):
         self._width, self._residents = width, residents
         self.waiting: deque[S] = deque()
         self.running: list[S] = []
+        self._heard: set[int] = set()  # listeners who had a share and need more speech, though they may have lost it
         self._shares: dict[int, float] = {}  # listener -> when it has heard what its streams brought that have ended
 
     def add(self, stream: S, now: float) -> None:
@@ -61,6 +62,7 @@ class Scheduler(Generic[S]):
     def release(self, listener: int) -> None:
         """The listener needs no more speech."""
         self._shares.pop(listener, None)
+        self._heard.discard(listener)
 
     def dry_at(self, listener: int, now: float) -> float | None:
         """When a listener with a share has heard all that its ended streams brought; None if it has."""
@@ -84,6 +86,7 @@ class Scheduler(Generic[S]):
         self.waiting.remove(stream)
         self.running.append(stream)
         self._shares.setdefault(stream.listener, now)
+        self._heard.add(stream.listener)
         return stream
 
     def batch(self, now: float, guard: Guard) -> list[S]:
@@ -104,12 +107,15 @@ class Scheduler(Generic[S]):
         return not any(stream.credit for stream in self.running) and (full or self._next(now, capacity) is None)
 
     def _next(self, now: float, capacity: float) -> S | None:
-        """Who has a share comes first, the least slack before the others; newcomers come in order of arrival."""
+        """Who has a share comes first, the least slack before the others; then who had one, as its listener waits in
+        the middle of a speech; then newcomers.  The latter two in order of arrival."""
         ready = [stream for stream in self.waiting if stream.credit]
         held = [stream for stream in ready if stream.listener in self._shares]
         if held:
             return min(held, key=lambda stream: stream.slack(now) or 0.0)
-        return ready[0] if ready and self._has_room(now, capacity) else None
+        if not ready or not self._has_room(now, capacity):
+            return None
+        return next((stream for stream in ready if stream.listener in self._heard), ready[0])
 
     def _has_room(self, now: float, capacity: float) -> bool:
         """Whether one more listener fits.

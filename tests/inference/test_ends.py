@@ -89,3 +89,7 @@ def test_a_word_may_take_two_to_four_seconds(text):
 )
 def test_the_bound_is_wide(text, seconds):
     assert 1.2 * seconds < longest_s(text) < 5 * seconds
+
+
+def test_letters_that_are_spelled_may_take_as_long_as_words():
+    assert longest_s("a b c") > longest_s("abc") + 1.0

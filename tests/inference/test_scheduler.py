@@ -161,18 +161,29 @@ def test_a_share_is_free_once_it_is_released():
     assert admitted(scheduler, capacity=1.0) == ["new"]
 
 
-def test_who_waits_for_text_comes_back_as_a_newcomer():
-    """The listener is dry at 2 s: a moment later its share is someone else's."""
+def test_who_waits_for_text_loses_its_share_and_comes_back_before_newcomers():
+    """The listener is dry at 2 s: a moment later its share is someone else's, or its own again."""
     scheduler = Scheduler(width=4, residents=8)
     speaker = Speech("a", 2.0)
     running(scheduler, speaker)
-    waiting(scheduler, Speech("new"))
+    waiting(scheduler, Speech("new"), Speech("newer"))
     scheduler.remove(speaker, 1.0)
     later = 2.0 + GRACE_S
     assert admitted(scheduler, later - 0.01, capacity=1.0) == []
     assert scheduler.listeners(later - 0.01) == 1
-    waiting(scheduler, Speech("a2", listener=speaker.listener), now=later + 0.01)
     assert admitted(scheduler, later + 0.01, capacity=1.0) == ["new"]
+    waiting(scheduler, Speech("a2", listener=speaker.listener), now=later + 0.01)
+    assert admitted(scheduler, later + 0.01, capacity=2.0) == ["a2"]
+
+
+def test_who_was_released_comes_back_as_a_newcomer():
+    scheduler = Scheduler(width=4, residents=8)
+    speaker = Speech("a", 0.0)
+    running(scheduler, speaker)
+    scheduler.remove(speaker, 0.0)
+    scheduler.release(speaker.listener)
+    waiting(scheduler, Speech("new"), Speech("a2", listener=speaker.listener))
+    assert admitted(scheduler, capacity=1.0) == ["new"]
 
 
 def test_what_a_listener_has_not_heard_yet_is_known():
