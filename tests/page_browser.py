@@ -115,10 +115,14 @@ async def browsing(
     late_audio: bool = False,
     script: str = "",
     fragment: str = "",
+    arguments: tuple[str, ...] = (),
 ) -> AsyncIterator[Browsing]:
-    """Open the page on a device of that `rate`; `script` runs before the page's own, for the others see recorder.js."""
+    """Open the page on a device of that `rate`; `script` runs before the page's own, for the others see recorder.js.
+
+    `arguments` are the browser's.
+    """
     options = {"rate": rate, "frozenFrames": frozen_frames, "lateAudio": late_audio}
-    async with launched() as page:
+    async with launched(*arguments) as page:
         opened = Browsing(page, [], [])
         page.on("pageerror", lambda error: opened.problems.append(str(error)))
         page.on("console", lambda line: line.type in ("error", "warning") and opened.problems.append(line.text))

@@ -2,6 +2,7 @@
 
 import { SpeechClient } from './client.js';
 import { Composer } from './composer.js';
+import { NewVoice } from './new_voice.js';
 import { Player } from './player.js';
 import { Settings } from './settings.js';
 import { Speaker } from './speaker.js';
@@ -140,6 +141,7 @@ document.addEventListener('keydown', (event) => {
 });
 document.addEventListener('visibilitychange', () => document.hidden || player.revive());
 window.addEventListener('online', () => client.connect());
+new NewVoice(byId('new-voice'), { key, onAdded: (voice) => settings.add(voice), onRecord: stop });
 byId('stop').addEventListener('click', () => {
   stop();
   byId('text').focus();

@@ -2,6 +2,12 @@
 
 const NUMBERS = { temperature: Number, top_p: Number, top_k: Number };
 
+function optionOf({ name, language, description }) {
+  const option = new Option(`${name} (${language})`, name);
+  option.dataset.description = description;
+  return option;
+}
+
 export class Settings {
   #form;
 
@@ -16,11 +22,7 @@ export class Settings {
     const { voice, seed } = this.#form.elements;
     const chosen = voice.value;
     voice.replaceChildren(
-      ...voices.map(({ name, language, description }) => {
-        const option = new Option(`${name} (${language})`, name);
-        option.dataset.description = description;
-        return option;
-      }),
+      ...voices.map(optionOf),
       new Option('None: the model chooses', ''),
     );
     voice.options[voice.options.length - 1].dataset.description = 'No reference: the timbre is the model’s choice.';
@@ -29,6 +31,14 @@ export class Settings {
     if (voice.selectedIndex < 0) voice.selectedIndex = 0; // the chosen voice is gone
     if (first) this.#fillSampling(config, seed);
     this.#form.dataset.filled = 'yes';
+    this.#showValues();
+  }
+
+  /** A voice that there is now too: it is chosen. */
+  add(voice) {
+    const list = this.#form.elements.voice;
+    list.add(optionOf(voice), list.options.length - 1); // before "None"
+    list.value = voice.name;
     this.#showValues();
   }
 
