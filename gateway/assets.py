@@ -18,8 +18,12 @@ WEB: Path = _find("web")
 DEPLOY_CONFIG: Path = _find("deploy/audio8_tts.yaml")
 
 
-def default_voices_dir() -> Path:
-    """Where uploaded voices are kept: below `$XDG_DATA_HOME`, as the XDG Base Directory Specification has it."""
-    base = os.environ.get("XDG_DATA_HOME", "")
-    data = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "share"
+def default_voices_dir() -> Path | None:
+    """Where uploaded voices are kept: below `$XDG_DATA_HOME`, as the XDG Base Directory Specification has it; None for
+    a user without a home."""
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    try:
+        data = base if base.is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError:  # containers may run as a user that their system does not know
+        return None
     return data / "audio8-gateway" / "voices"

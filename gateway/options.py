@@ -19,7 +19,7 @@ class ServeOptions:
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
     `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
     connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`;
-    `voices_dir`: where uploaded voices are kept;
+    `voices_dir`: where uploaded voices are kept, None: in memory alone;
     `shutdown_grace_s`: how long open contexts may go on after a signal; `limits`: see `protocol.limits`.
     """
 
@@ -35,7 +35,7 @@ class ServeOptions:
     allowed_hosts: tuple[str, ...] = ()
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    voices_dir: Path = field(default_factory=default_voices_dir)
+    voices_dir: Path | None = field(default_factory=default_voices_dir)
     shutdown_grace_s: float = SHUTDOWN_GRACE_S
     limits: Limits = field(default_factory=Limits)
 

@@ -38,7 +38,7 @@ class VoiceCoder:
 
     async def _codes(self, audio: bytes) -> np.ndarray:
         """Each recording is encoded once, however many ask for it at a time."""
-        digest = hashlib.sha256(audio).digest()
+        digest = await asyncio.to_thread(_digest, audio)
         if digest in self._kept:
             self._kept.move_to_end(digest)
             return self._kept[digest]
@@ -67,6 +67,11 @@ class VoiceCoder:
         self._kept[digest] = task.result()
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
+
+
+def _digest(audio: bytes) -> bytes:
+    """In a thread: of many megabytes it takes too long for the loop."""
+    return hashlib.sha256(audio).digest()
 
 
 def _check_fits(reference: Reference, info: ModelInfo) -> None:

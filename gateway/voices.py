@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gateway.engine import Engine
 from gateway.voice_store import UploadedVoice, VoiceStore
 from inference.messages import Reference, VoiceInfo
+
+log = logging.getLogger(__name__)
 
 
 class NameInUse(Exception):
@@ -49,13 +52,17 @@ class Voices(Collection[str]):
 
     @property
     def uploaded(self) -> dict[str, UploadedVoice]:
-        """By name, in order of arrival; read from the disk when the model is known."""
+        """By name; those of earlier runs, which are read once the model is known, come first."""
         if self._engine.info is None:
             return {}
         if self._loaded is None:
             if self._directory is not None:
                 self._store = VoiceStore(self._directory, self._engine.info)
             self._loaded = self._store.load() if self._store is not None else {}
+            for name in {info.name for info in self.built_in} & self._loaded.keys():
+                log.warning("the uploaded voice %s is not used: a voice of the model has that name", name)
+                del self._loaded[name]
+            log.info("uploaded voices: %d, kept in %s", len(self._loaded), self._directory or "memory alone")
         return self._loaded
 
     @property

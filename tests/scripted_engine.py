@@ -54,7 +54,7 @@ class ScriptedEngine:
     `speed`: frames a second, None as fast as the loop turns.  `frames`: how long a text is.  `fail`: text -> (chunks
     that still come, error code).  `gate` holds streams before they start, `chunk_gate` before each chunk but the first.
     `encode_gate` holds recordings.  `submitted`, `cancelled`, `credits`, `released` keep what was asked, `completed`
-    what was spoken whole, `encoded` the samples of each recording; `live` are the streams that are being spoken.
+    what was spoken whole, `encoding` and `encoded` recordings; `live` are the streams that are being spoken.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class ScriptedEngine:
         self.gate, self.chunk_gate = asyncio.Event(), asyncio.Event()
         self.encode_gate = asyncio.Event()
         self.encode_gate.set()
+        self.encoding = 0
         self.encoded: list[int] = []
         self.gate.set()
         self.chunk_gate.set()
@@ -134,6 +135,8 @@ class ScriptedEngine:
 
     async def encode(self, samples: np.ndarray) -> np.ndarray:
         """Codes that tell how many samples there were; held by `encode_gate`."""
+        self.encoding += 1
+        self._tell()
         await self.encode_gate.wait()
         if not self.ready:
             raise EngineError("engine_failed", "the engine is starting, ask again in a moment")

@@ -113,3 +113,15 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
 def test_what_is_shipped_is_there() -> None:
     assert (WEB / "index.html").is_file()
     assert DEPLOY_CONFIG.is_file()
+
+
+def test_where_voices_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[ServeOptions] = []
+    monkeypatch.setattr("gateway.server.serve", lambda options: given.append(options) or 0)
+    assert main(["serve", "--voices-dir", "d"]) == 0
+    for data in ("/data", "relative", ""):
+        monkeypatch.setenv("XDG_DATA_HOME", data)
+        monkeypatch.setenv("HOME", "/home/me")
+        assert main(["serve"]) == 0
+    home = Path("/home/me/.local/share/audio8-gateway/voices")
+    assert [options.voices_dir for options in given] == [Path("d"), Path("/data/audio8-gateway/voices"), home, home]

@@ -96,7 +96,7 @@ async def test_what_waits_to_be_encoded_is_bounded(gateway, monkeypatch):
     gateway.engine.encode_gate.clear()
     coder = VoiceCoder(gateway.engine)
     first = asyncio.create_task(coder.reference(wav(speech()), TEXT))
-    await asyncio.sleep(0)
+    await gateway.engine.until(lambda: gateway.engine.encoding)
     with pytest.raises(Overloaded, match="wait to be encoded"):
         await coder.reference(wav(speech("milo")), TEXT)
     gateway.engine.encode_gate.set()

@@ -187,7 +187,7 @@ async def test_a_voice_that_cannot_be_encoded_or_written_leaves_nothing(run_voic
     async with run_voices(limits=Limits(voices=1)) as (gateway, voices):
         gateway.engine.encode_gate.clear()
         upload = asyncio.create_task(voices.upload())
-        await asyncio.sleep(0)
+        await gateway.engine.until(lambda: gateway.engine.encoding)
         gateway.engine.ready = False
         gateway.engine.encode_gate.set()
         assert (await upload)[0] == 503

@@ -23,7 +23,20 @@ from inference.checkpoint import Checkpoint
 from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import load_deploy_config
-from inference.messages import ARReport, AudioChunk, Beat, CodecReport, Failed, Finished, Sampling, Started, Submit
+from inference.messages import (
+    ARReport,
+    AudioChunk,
+    Beat,
+    CodecReport,
+    Encode,
+    Encoded,
+    EncodeFailed,
+    Failed,
+    Finished,
+    Sampling,
+    Started,
+    Submit,
+)
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
 
 OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory")
@@ -226,3 +239,22 @@ def wait_for(condition: Callable[[], object], within_s: float = 20.0) -> None:
             return
         turn.wait(0.01)
     raise AssertionError("it did not come about")
+
+
+def test_a_failed_encode_is_told_and_the_next_recording_becomes_codes(run):
+    """The second piece of the first recording fails; meanwhile a stream is decoded whole."""
+    recordings = [Encode(number, np.full(6 * 2048, 0.1, np.float32)) for number in (1, 2)]
+    with run(CodecStage, lambda stage: fail_at(stage._recordings._codec, "encode", {2}, OUT_OF_MEMORY)) as running:
+        running.gateway.sendall(b"".join(map(frame, recordings)))
+        running.put(ProducerStarted())
+        running.put(StreamOpened(7, None))
+        running.put(CodesChunk(7, 0, np.zeros((10, 4), np.uint16), last=True))
+        said = running.until(lambda m: isinstance(m, Encoded | AudioChunk), times=2)
+        assert [m for m in said if isinstance(m, EncodeFailed)] == [
+            EncodeFailed(1, "the codec failed: CUDA out of memory")
+        ]
+        (encoded,) = [m for m in said if isinstance(m, Encoded)]
+        assert encoded.request_id == 2 and encoded.codes.shape == (10, 6)
+        (chunk,) = [m for m in said if isinstance(m, AudioChunk)]
+        assert chunk.last and len(chunk.samples) == 4 * 2048
+    assert running.broke == []
