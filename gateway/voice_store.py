@@ -49,13 +49,14 @@ class VoiceStore:
     def load(self) -> dict[str, UploadedVoice]:
         """All voices by name.  One that is damaged is told in the log and left alone; unfinished files are removed."""
         voices: dict[str, UploadedVoice] = {}
-        for file in sorted(self._directory.glob("*" + _TEMPORARY)):
-            file.unlink(missing_ok=True)
-        for file in sorted(self._directory.glob("*.json")):
+        for file in sorted(self._directory.glob("*")):
             try:
-                voices[file.stem] = self._read(file)
+                if file.suffix == _TEMPORARY:
+                    file.unlink(missing_ok=True)
+                elif file.suffix == ".json":
+                    voices[file.stem] = self._read(file)
             except (OSError, ValueError, SafetensorError) as error:
-                log.warning("voice %s cannot be used: %s", file, error)
+                log.warning("voice file %s cannot be used: %s", file, error)
         return voices
 
     def save(self, voice: UploadedVoice) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.engine import Engine
 from gateway.voice_store import UploadedVoice, VoiceStore
-from inference.messages import Reference, VoiceInfo
+from inference.messages import ModelInfo, Reference, VoiceInfo
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +56,7 @@ class Voices(Collection[str]):
         if self._engine.info is None:
             return {}
         if self._loaded is None:
-            if self._directory is not None:
-                self._store = VoiceStore(self._directory, self._engine.info)
-            self._loaded = self._store.load() if self._store is not None else {}
-            for name in {info.name for info in self.built_in} & self._loaded.keys():
-                log.warning("the uploaded voice %s is not used: a voice of the model has that name", name)
-                del self._loaded[name]
-            log.info("uploaded voices: %d, kept in %s", len(self._loaded), self._directory or "memory alone")
+            self._loaded = self._load(self._engine.info)
         return self._loaded
 
     @property
@@ -113,3 +107,16 @@ class Voices(Collection[str]):
             raise
         finally:
             self._coming.discard(name)
+
+    def _load(self, model: ModelInfo) -> dict[str, UploadedVoice]:
+        """Those of earlier runs."""
+        if self._directory is None:
+            log.info("uploaded voices are kept in memory alone")
+            return {}
+        self._store = VoiceStore(self._directory, model)
+        voices = self._store.load()
+        for name in {info.name for info in model.voices} & voices.keys():
+            log.warning("the uploaded voice %s is not used: a voice of the model has that name", name)
+            del voices[name]
+        log.info("uploaded voices: %d, kept in %s", len(voices), self._directory)
+        return voices
