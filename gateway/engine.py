@@ -15,7 +15,7 @@ import numpy as np
 from gateway.engine_stream import EngineError, EngineStream
 from gateway.replica import Replica, ReplicaState
 from inference.deploy import load_deploy_config
-from inference.messages import Encode, ModelInfo, Release, StageReport, Submit
+from inference.messages import Encode, Keep, ModelInfo, Reference, Release, StageReport, Submit
 
 log = logging.getLogger("audio8.engine")
 
@@ -114,6 +114,11 @@ class Engine:
         """A recording, float32 [n] at the model's rate, as codes, uint16 [num_codebooks, frames], which all replicas
         know how to read.  Raises EngineError."""
         return await self._least_loaded().encode(Encode(self.next_stream_id(), samples))
+
+    def keep(self, reference: Reference) -> None:
+        """A voice that is likely to be asked for: its first listener shall wait no longer than later ones."""
+        for replica in self.replicas:
+            replica.send(0, Keep(reference))
 
     def release(self, listener: int) -> None:
         """The context needs no more speech: its share of the engine is free."""

@@ -44,6 +44,7 @@ _LAST_REQUESTS_S = 1.0  # for answers that are being sent when all WebSockets ar
 _KEEP_ALIVE_S = 30.0  # between two requests on one connection
 _ENDPOINT = web.AppKey("endpoint", StreamEndpoint)
 _GUARD = web.AppKey("guard", HandshakeGuard)
+_VOICES = web.AppKey("voices", Voices)
 
 
 def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> web.Application:
@@ -66,7 +67,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     add_metrics(app, metrics, endpoint.denial)
     add_pages(app, WEB)
 
-    app[_ENDPOINT], app[_GUARD] = endpoint, guard
+    app[_ENDPOINT], app[_GUARD], app[_VOICES] = endpoint, guard, voices
     app.on_shutdown.append(shut_down)
     return app
 
@@ -126,7 +127,7 @@ async def _serve(options: ServeOptions) -> int:
         with closing(await listen(runner.server, options.host, options.port, tls, handshake_s)) as listener:
             address = f"{'https' if tls else 'http'}://{_shown(options.host)}:{listener.sockets[0].getsockname()[1]}"
             log.info("listening at %s, the model is being loaded", address)
-            await _run_engine(engine, address, stop)
+            await _run_engine(engine, app[_VOICES], address, stop)
             await wind_down(app, options.shutdown_grace_s)
     finally:
         watching.cancel()
@@ -136,7 +137,7 @@ async def _serve(options: ServeOptions) -> int:
     return 0
 
 
-async def _run_engine(engine: Engine, address: str, stop: asyncio.Event) -> None:
+async def _run_engine(engine: Engine, voices: Voices, address: str, stop: asyncio.Event) -> None:
     """Start it, say so, and wait for the end; a signal also ends a start that is under way."""
     starting = asyncio.create_task(engine.start(), name="engine start")
     stopping = asyncio.create_task(stop.wait(), name="stop signal")
@@ -144,6 +145,7 @@ async def _run_engine(engine: Engine, address: str, stop: asyncio.Event) -> None
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
+            voices.start()
             gc.collect()
             gc.freeze()  # what is loaded stays: to look at it at each full collection would hold up the loop for 13 ms
             print(f"ready {address}", flush=True)

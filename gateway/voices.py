@@ -64,6 +64,11 @@ class Voices(Collection[str]):
         """The model's own voices, then the uploaded ones."""
         return (*self.built_in, *(voice.info for voice in self.uploaded.values()))
 
+    def start(self) -> None:
+        """The engine has started: read what is kept on disk, and let the engine prepare for it."""
+        for voice in self.uploaded.values():
+            self._engine.keep(voice.reference)
+
     def language(self, name: str | None) -> str | None:
         """What a voice speaks; None without a voice."""
         return next((info.language for info in self.infos if info.name == name), None)
@@ -90,6 +95,7 @@ class Voices(Collection[str]):
             if self._store is not None:
                 await asyncio.to_thread(self._store.save, voice)
             self.uploaded[name] = voice
+            self._engine.keep(voice.reference)
         finally:
             self._coming.discard(name)
 

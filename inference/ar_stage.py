@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from inference.deploy import DeployConfig
 from inference.device import check_usable
 from inference.ends import EndGuard
 from inference.heart import Heart
-from inference.messages import Cancel, Credit, Failed, Finished, Release, Sampling, Started, Submit
+from inference.messages import Cancel, Credit, Failed, Finished, Keep, Reference, Release, Sampling, Started, Submit
 from inference.prefill import Prefiller
 from inference.report import ARCounts
 from inference.scheduler import Guard, Scheduler
@@ -50,6 +51,7 @@ class ARStage:
         self._steps = Stepper(self._runner, one_behind=deploy.ar.async_scheduling)
         self._scheduler: Scheduler[Stream] = Scheduler(deploy.ar.max_num_seqs, self._runner.slots)
         self._streams: dict[int, Stream] = {}
+        self._voices: deque[Reference] = deque()  # to be kept when there is nothing else to do
         self._outbox = CodesOutbox(connector, deploy.connector.chunk_wait_s)
         self._heart = Heart(0, deploy.connector.chunk_wait_s, channel.send)
         self._frame_s = 1 / checkpoint.config.frame_rate
@@ -76,6 +78,8 @@ class ARStage:
 
     def step(self) -> None:
         """Admit at most one stream, make one frame for those whose turn it is, hand over the chunks that are due."""
+        if self._has_leisure:
+            self._keep(self._voices.popleft())
         if self._steps.has_free:
             newcomer = self._scheduler.admit(time.monotonic(), self._costs.capacity(), self._guard)
             if newcomer is not None:
@@ -92,13 +96,34 @@ class ARStage:
         """Until there is something to do, or for a while."""
         if self._outbox.is_blocked:
             self._channel.wait(self._deploy.connector.get_sleep_s)
+        elif self._has_leisure:
+            return
         elif not self._steps.flying and self._scheduler.idle(time.monotonic(), self._costs.capacity()):
             self._channel.wait(_QUEUED_S if self._scheduler.waiting else _IDLE_S)
+
+    @property
+    def _has_leisure(self) -> bool:
+        """There is a voice to be kept, and nothing else to do."""
+        return bool(self._voices) and not self._streams and not self._steps.flying
+
+    def _keep(self, reference: Reference) -> None:
+        """Compute what a voice's prompts begin with: its first listener waits no longer than later ones."""
+        self._heart.long_work(self._deploy.connector.first_chunk_wait_s)
+        slot = self._steps.take()
+        try:
+            self._prefiller.keep(slot, reference)
+        except Exception as error:
+            log.exception("a voice could not be kept")
+            check_usable(error)
+        finally:
+            self._steps.release(slot)
 
     def _handle(self, message: object) -> None:
         match message:
             case Submit():
                 self._add(message)
+            case Keep(reference=reference):
+                self._voices.append(reference)
             case Release(listener=listener):
                 self._scheduler.release(listener)
             case Cancel(stream_id=stream_id) if stream := self._streams.get(stream_id):

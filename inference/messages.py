@@ -103,6 +103,13 @@ class Release:
     listener: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Keep:
+    """A voice that is likely to be asked for: compute what its prompts begin with while there is nothing else to do."""
+
+    reference: Reference
+
+
 # Gateway -> stage 1 --------------------------------------------------------------------------------------------------
 
 

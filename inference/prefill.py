@@ -28,6 +28,13 @@ class Prefiller:
             self._runner.prefill(slot, columns, 0)
             self._kept[name] = self._runner.snapshot(slot, columns.shape[1])
 
+    def keep(self, slot: int, reference: Reference) -> None:
+        """Compute a reference's prefix, in a slot that nobody uses, if it is not kept yet and there is room for it."""
+        columns = self._prompts.prefix(reference)
+        if reference not in self._references and self._references.has_room(columns.shape[1]):
+            self._runner.prefill(slot, columns, 0)
+            self._keep(slot, reference, columns.shape[1])
+
     def prompt(self, request: Submit) -> Prompt:
         """Raises ValueError for a text or a reference that the model cannot take, or that leaves no room to speak."""
         prompt = self._prompts.build(request.text, self._reference(request))

@@ -30,6 +30,10 @@ class PrefixCache:
         """Whether a prefix of so many can be kept at all."""
         return positions <= self._most
 
+    def has_room(self, positions: int) -> bool:
+        """Whether a prefix of so many can be kept and no other one has to go."""
+        return self._held + positions <= self._most
+
     def put(self, reference: Reference, prefix: PrefixKV) -> None:
         """Keep one that `takes` and is not kept yet."""
         self._kept[_key(reference)] = prefix

@@ -11,7 +11,18 @@ import numpy as np
 
 from gateway.engine_stream import EngineError, EngineStream
 from gateway.replica import ReplicaState
-from inference.messages import AudioChunk, Cancel, Credit, Finished, ModelInfo, StageReport, Started, Submit, VoiceInfo
+from inference.messages import (
+    AudioChunk,
+    Cancel,
+    Credit,
+    Finished,
+    ModelInfo,
+    Reference,
+    StageReport,
+    Started,
+    Submit,
+    VoiceInfo,
+)
 
 FRAME_SAMPLES = 2048
 _STAMP = 8  # samples, one for each byte
@@ -71,6 +82,7 @@ class ScriptedEngine:
         self.encode_gate = asyncio.Event()
         self.encode_gate.set()
         self.encoding = 0
+        self.kept: list[Reference] = []
         self.encoded: list[int] = []
         self.gate.set()
         self.chunk_gate.set()
@@ -132,6 +144,9 @@ class ScriptedEngine:
         self._tasks[request.stream_id] = asyncio.create_task(self._speak(stream, request))
         self._tell()
         return stream
+
+    def keep(self, reference: Reference) -> None:
+        self.kept.append(reference)
 
     async def encode(self, samples: np.ndarray) -> np.ndarray:
         """Codes that tell how many samples there were; held by `encode_gate`."""

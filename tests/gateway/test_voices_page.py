@@ -99,6 +99,7 @@ async def test_an_uploaded_voice_speaks_at_once_and_after_a_restart(run_voices):
             await early.say("input.done")
             assert (await early.whole("_0")).end["type"] == "session.done"
         assert gateway.engine.encoded == [len(speech())]
+        assert [voice.text for voice in gateway.engine.kept] == ["What was said."]
         request = await spoken_with(gateway, "cleo")
         assert request.voice is None and request.reference.text == "What was said."
         first = request.reference.codes

@@ -67,3 +67,14 @@ def test_a_second_segment_computes_no_more_than_its_text_and_says_the_same(check
     whole = prompt.packed.shape[1]
     assert columns == [whole, whole - prompt.prefix if second == "text" else whole]
     np.testing.assert_array_equal(*spoken)
+
+
+def test_a_voice_that_was_kept_ahead_costs_its_first_segment_no_more_than_the_text(checkpoint):
+    runner = ARRunner(checkpoint.load_dual_ar("float32"), width=2, slots=2, ignore_eos=True)
+    prefiller = Prefiller(checkpoint, runner, 100)
+    prefiller.keep(0, reference(1))
+    prefiller.keep(0, reference(2, frames=60))  # there is no room: what is kept stays
+    for voice, kept in ((reference(1), True), (reference(2, frames=60), False)):
+        request = Submit(1, "hello world", Sampling(), listener=1, reference=voice)
+        prompt = prefiller.prompt(request)
+        assert prefiller.columns(request, prompt) == prompt.packed.shape[1] - (prompt.prefix if kept else 0)

@@ -33,6 +33,8 @@ from inference.messages import (
     EncodeFailed,
     Failed,
     Finished,
+    Keep,
+    Reference,
     Sampling,
     Started,
     Submit,
@@ -257,4 +259,23 @@ def test_a_failed_encode_is_told_and_the_next_recording_becomes_codes(run):
         assert encoded.request_id == 2 and encoded.codes.shape == (10, 6)
         (chunk,) = [m for m in said if isinstance(m, AudioChunk)]
         assert chunk.last and len(chunk.samples) == 4 * 2048
+    assert running.broke == []
+
+
+@pytest.mark.parametrize("failing", [set(), {1}], ids=["kept", "failed"])
+def test_a_voice_is_kept_while_nobody_speaks_and_harms_nobody_if_that_fails(run, failing):
+    kept = threading.Event()
+
+    def prepare(stage: ARStage) -> None:
+        fail_at(stage._prefiller, "keep", failing, OUT_OF_MEMORY)
+        release = stage._steps.release
+        stage._steps.release = lambda slot: (release(slot), kept.set())
+
+    with run(ARStage, prepare) as running:
+        running.gateway.sendall(frame(Keep(Reference("what was said", np.ones((10, 9), np.uint16)))))
+        assert kept.wait(20)
+        running.submit(*range(1, 6), frames=5)
+        said = running.until(lambda m: isinstance(m, Finished), times=5)
+        assert not any(isinstance(m, Failed) for m in said)
+        running.until(is_idle)
     assert running.broke == []
