@@ -132,7 +132,8 @@ class Replica:
         try:
             return await future
         finally:
-            del self._encodes[request.request_id]
+            if self._encodes.pop(request.request_id).cancelled():  # nobody waits any more
+                self.send(1, Cancel(request.request_id))
 
     def send(self, stage_id: int, message: object) -> None:
         """Hand a message to a stage; without effect while that stage is down, for its streams have failed already."""

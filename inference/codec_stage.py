@@ -77,6 +77,8 @@ class CodecStage:
         match message:
             case Cancel(stream_id=stream_id) if stream := self._queue.get(stream_id):
                 self._end(stream)
+            case Cancel(stream_id=request_id):
+                self._recordings.cancel(request_id)
             case Encode():
                 self._recordings.add(message)
 

@@ -65,6 +65,10 @@ class EncodeQueue:
         self._waiting.popleft()
         return Encoded(recording.request.request_id, np.concatenate(recording.codes, axis=1).astype(np.uint16))
 
+    def cancel(self, request_id: int) -> None:
+        """Nobody wants its codes any more; without effect if it is not here."""
+        self._waiting = deque(each for each in self._waiting if each.request.request_id != request_id)
+
     def drop(self) -> Encode:
         """Give up the oldest recording."""
         return self._waiting.popleft().request

@@ -83,7 +83,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the stream without an answer.  Sent to both stages."""
+    """End the stream without an answer.  Sent to both stages; of an `Encode`, by its `request_id`, to stage 1."""
 
     stream_id: int
 

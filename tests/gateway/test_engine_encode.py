@@ -44,6 +44,10 @@ async def test_whoever_waits_for_codes_hears_when_the_engine_ends(engine):
         await spoken.encode(noise(10))
     await spoken.start()
     try:
+        given_up = asyncio.create_task(spoken.encode(noise(30 * 44100)))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        assert (await spoken.encode(noise(2048))).shape == (10, 1)
         encoding = asyncio.create_task(spoken.encode(noise(30 * 44100)))
         await asyncio.sleep(0)
     finally:

@@ -63,3 +63,15 @@ def test_in_order_of_arrival_and_in_short_pieces(codec):
         recordings.add(Encode(request_id, noise(2 * PIECE_FRAMES * 2048, request_id)))
     assert recordings.step() is None and len(recordings) == 2 and recordings.piece_s > 0
     assert [encoded.request_id for encoded in finished(recordings)] == [1, 2]
+
+
+def test_what_nobody_waits_for_is_not_encoded(codec):
+    recordings = EncodeQueue(codec)
+    for request_id in (1, 2, 3):
+        recordings.add(Encode(request_id, noise(2 * PIECE_FRAMES * 2048, request_id)))
+    recordings.step()
+    for request_id in (1, 3, 9):
+        recordings.cancel(request_id)
+    (encoded,) = finished(recordings)
+    assert encoded.request_id == 2
+    np.testing.assert_array_equal(encoded.codes, whole(codec, noise(2 * PIECE_FRAMES * 2048, 2)))
