@@ -132,6 +132,7 @@ class Segmenter:
         """Forget what was found out about the text held back."""
         self._scanned = 0  # marks before this position are decided
         self._scanned_letters = 0  # how much speech there is before it
+        self._silent = 0  # there is no speech before this position, as long as `_since` is None
         self._borders = {Rank.CLAUSE: 0, Rank.SENTENCE: 0}  # the last ones that were not used
         self._since = None
         self._expired = False
@@ -168,8 +169,10 @@ class Segmenter:
 
     def _note_arrival(self) -> None:
         """Start the delay of speech that is held back."""
-        if self._since is None and any(map(is_speech, self._held.plain)):
-            self._since = self._now
+        if self._since is None:
+            if any(map(is_speech, self._held.plain[self._silent :])):
+                self._since = self._now
+            self._silent = len(self._held.plain)
 
     def _next_cut(self) -> int | None:
         """Where the next segment ends, None while that is not certain."""

@@ -80,7 +80,7 @@ def _add(rules: dict[str, tuple[Rule, ...]], first: str, *added: Rule) -> None:
 
 
 _add(_LINE_RULES, "`~", _rule(r"(?:`{3,16}|~{3,16})[^`\n]{0,64}(?=\n|\Z)", PARAGRAPH))
-_add(_LINE_RULES, "-*_=", _rule(r"([-*_=])(?:[ \t]{0,4}\1){2,80}[ \t]{0,16}(?=\n|\Z)", PARAGRAPH))
+_add(_LINE_RULES, "-*_=", _rule(r"([-*_=])(?:[ \t]{0,4}+\1){2,40}+[ \t]{0,16}(?=\n|\Z)", PARAGRAPH))
 _add(_LINE_RULES, "-*+•◦▪‣", _rule(r"[-*+•◦▪‣](?:[ \t]|(?=\n|\Z))", PARAGRAPH, starts_line=True))
 _add(_LINE_RULES, "0123456789", _rule(r"\d{1,3}[.)][ \t]", lambda match, line: PARAGRAPH + match[0]))
 _add(_LINE_RULES, "#", _rule(r"#{1,6}[ \t]", PARAGRAPH, kind="heading"))
@@ -122,7 +122,7 @@ _add(
     _INLINE_RULES,
     "<",
     _rule(r"<\|[^|<>\s]{1,64}\|>", GAP, closed=True),
-    _rule(r"<!--(?:[^-]|-(?!->)){0,500}-->", GAP, closed=True),
+    _rule(r"<!--[^-]{0,300}+(?:-(?!->)[^-]{0,100}+){0,8}-->", GAP, closed=True),
     _rule(
         rf"</?(?P<name>[A-Za-z][A-Za-z0-9-]{{0,15}})(?:{_ATTRIBUTE}){{0,8}}\s?/?>",
         html_tag,

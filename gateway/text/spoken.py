@@ -10,6 +10,7 @@ from gateway.text.numbers import spell_numbers
 
 _SPACE = re.compile(rf"[\s{CELL}{GAP}]+")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_STRAY_CLOSER = re.compile(r"^[»›] ")  # French: the space before it ended the segment, as behind any stop
 _CLOSING = ".,;:!?)…%。，！？、；：）"
 
 
@@ -18,7 +19,7 @@ def spoken(plain: str, number_language: str | None = None) -> str:
     without one; "" if nothing can be spoken.  `number_language`: in which amounts are spelt out, None: they are not."""
     if number_language is not None:
         plain = spell_numbers(plain, number_language)
-    text = _SPACE.sub(_join, plain)
+    text = _STRAY_CLOSER.sub("", _SPACE.sub(_join, plain))
     return text if any(map(is_speech, text)) else ""
 
 

@@ -40,6 +40,7 @@ def test_nothing_to_speak(text: str) -> None:
         ("20 °C © 2026 ™ № 5 ㎏", "20 °C © 2026 ™ № 5 ㎏"),
         ("1️⃣ first", "1 first"),
         ("He cast [Fireball] at (you).", "He cast Fireball at (you)."),
+        (" » Il partit. »Na ja.«", "Il partit. »Na ja.«"),
         ("Done 👍. Yes 👍 , so", "Done. Yes, so"),
         ("Title\n\nText\n\n! so", "Title. Text. ! so"),
         ("می\u200cخواهم", "می\u200cخواهم"),
