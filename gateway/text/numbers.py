@@ -50,6 +50,8 @@ _AFTER = (
     r"(?![\w°ºª])(?![.,:]\w)(?!/\d)(?![–\-][\w$€£])(?!\s\d)(?!\s?[–×*/+=-]\s?\d)"  # part of something longer
     rf"(?!\s?[ap]\.?\s?m\b)(?!\s?(?:{_SCALE_WORD}))"  # a time, a scale
 )
+# Behind a name or such a word "3.11" is a version, a section or a time, at least where the point is a decimal one.
+_NOT_NAMED = r"(?<!\b(?:\p{Lu}\p{L}*|at|version|release|section|chapter|part|figure|table)\s)"
 _FOREIGN = regex.compile(r"[\p{L}--\p{Latin}]", regex.VERSION1)
 
 
@@ -114,12 +116,13 @@ def _patterns(notation: Notation) -> list[tuple[regex.Pattern, Callable[[regex.M
     # Two digits behind either mark are cents: prices keep their notation when a text is translated.
     price = rf"(?P<whole>\d{{1,3}}(?:[.,{group}]\d{{3}})+(?!\d)|\d+)(?:[.,](?P<part>\d\d))?"
     sign = r"(?P<sign>[-−]?)"
+    not_named = _NOT_NAMED if notation.decimal == "." else ""
     no_unit = r"(?!\s?(?:[$€£%]|zł))"
     return [
-        (regex.compile(rf"{_BEFORE}{sign}(?P<unit>{_UNIT})\s?{price}{_AFTER}{no_unit}"), _price),
+        (regex.compile(rf"{_BEFORE}{sign}(?P<unit>{_UNIT})\s?{price}{_AFTER}(?!\s?%|[$€£])"), _price),
         (regex.compile(rf"{_BEFORE}{sign}{price}\s?(?P<unit>{_UNIT}){_AFTER}"), _price),
-        (regex.compile(rf"{_BEFORE}{sign}{whole}(?:{point}(?P<part>\d+))?\s?(?P<unit>%){_AFTER}"), _percentage),
-        (regex.compile(rf"{_BEFORE}{sign}{whole}{point}(?P<part>\d+){_AFTER}{no_unit}"), _number),
+        (regex.compile(rf"{_BEFORE}{sign}{whole}(?:{point}(?P<part>\d{{1,12}}))?\s?(?P<unit>%){_AFTER}"), _percentage),
+        (regex.compile(rf"{_BEFORE}{not_named}{sign}{whole}{point}(?P<part>\d{{1,12}}){_AFTER}{no_unit}"), _number),
         (regex.compile(rf"{_BEFORE}{sign}{grouped}(?P<part>){_AFTER}{no_unit}"), _number),
     ]
 

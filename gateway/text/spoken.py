@@ -11,6 +11,7 @@ from gateway.text.numbers import spell_numbers
 _SPACE = re.compile(rf"[\s{CELL}{GAP}]+")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _STRAY_CLOSER = re.compile(r"^[»›] ")  # French: the space before it ended the segment, as behind any stop
+_LONGEST_SPELT = 400  # characters: where figures become more words than that, they stay, and leave the model room
 _CLOSING = ".,;:!?)…%。，！？、；：）"
 
 
@@ -18,7 +19,8 @@ def spoken(plain: str, number_language: str | None = None) -> str:
     """What the model is given for plain text: words with single spaces between them, and a stop where a block ends
     without one; "" if nothing can be spoken.  `number_language`: in which amounts are spelt out, None: they are not."""
     if number_language is not None:
-        plain = spell_numbers(plain, number_language)
+        spelt = spell_numbers(plain, number_language)
+        plain = spelt if len(spelt) <= _LONGEST_SPELT else plain
     text = _STRAY_CLOSER.sub("", _SPACE.sub(_join, plain))
     return text if any(map(is_speech, text)) else ""
 

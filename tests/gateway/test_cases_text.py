@@ -48,6 +48,27 @@ async def test_pieces_are_joined_as_they_are(run_gateway, pieces, spoken):
     assert [request.text for request in engine.submitted] == [spoken]
 
 
+@pytest.mark.parametrize(
+    ("preparation", "spoken"),
+    [
+        ("full", "It is three dollars, fifty cents, really."),
+        ("markup", "It is $3.50, really."),
+        ("none", "It is **$3.50**, [really](https://a.b)."),
+    ],
+)
+async def test_how_far_text_is_prepared_is_the_clients_choice(run_gateway, preparation, spoken):
+    engine = ScriptedEngine()
+    text = "It is **$3.50**, [really](https://a.b)."
+    async with run_gateway(engine) as gateway, await gateway.client() as client:
+        await client.say("session.config", text_preparation=preparation, language="en", split_granularity="none")
+        for character in text:
+            await client.say("input.text", text=character)
+        await client.say("input.done")
+        heard = await client.whole("_0")
+    assert heard.text == text
+    assert [request.text for request in engine.submitted] == [spoken]
+
+
 async def test_settings_hold_for_a_whole_turn(run_gateway):
     """Refused in the middle of one, with the text intact; empty text is no beginning; ids count the turns."""
     engine = ScriptedEngine()

@@ -66,3 +66,8 @@ def test_words_are_never_changed(words: list[str]) -> None:
     assert [unicodedata.normalize("NFKC", word) for word in heard] == [
         unicodedata.normalize("NFKC", word) for word in words
     ]
+
+
+def test_figures_stay_where_words_would_leave_the_model_no_room() -> None:
+    assert said("$77 or 77%", "en") == "seventy-seven dollars or seventy-seven percent"
+    assert said("$77, " * 30, "en") == "$77, " * 29 + "$77,"
