@@ -50,7 +50,7 @@ class Markup:
         return self._read(final=True)
 
     def _read(self, final: bool) -> Iterator[Piece]:
-        position = 0
+        same = position = 0  # from `same` on the text stands for itself
         while position < len(self._text):
             taken = self._next(position, final)
             if taken is None:
@@ -58,9 +58,18 @@ class Markup:
             end, plain = taken
             raw = self._text[position:end]
             self._line.previous = raw[-1]
+            if raw != plain:
+                yield from self._verbatim(same, position)
+                yield Piece(raw, plain)
+                same = end
             position = end
-            yield Piece(raw, plain)
+        yield from self._verbatim(same, position)
         self._text = self._text[position:]
+
+    def _verbatim(self, start: int, end: int) -> Iterator[Piece]:
+        """Text that stands for itself, as one piece if there is any."""
+        if start < end:
+            yield Piece(self._text[start:end], self._text[start:end])
 
     def _next(self, position: int, final: bool) -> tuple[int, str] | None:
         """(end, plain text) of what stands at `position`, None while that is not certain."""
