@@ -54,8 +54,10 @@ async def test_known_traffic_is_counted_exactly(run_gateway):
             engine.gate.clear()
             await client.speak("This waits.", context_id="e")
             await engine.until(lambda: len(engine.submitted) == 6)
-            await client.speak("One too many.", context_id="f")
-            await client.whole("f")
+            other = await gateway.client()
+            await other.speak("One too many.", context_id="f")
+            await other.whole("f")
+            await other.socket.close()
             waiting = await scrape(gateway.port)
             engine.gate.set()
             await client.whole("e")
@@ -69,7 +71,7 @@ async def test_known_traffic_is_counted_exactly(run_gateway):
     assert waiting["audio8_contexts"]["queued"] == 1
     assert before["audio8_connections"] == {"": 2} and before["audio8_contexts"]["waiting_text"] == 1
     assert after["audio8_connections"] == {"": 0} and not not_zero(after["audio8_contexts"])
-    assert after["audio8_connections_opened_total"] == {"": 2}
+    assert after["audio8_connections_opened_total"] == {"": 3}
     assert after["audio8_contexts_opened_total"] == {"": 8}
     ended = {"done": 4, "failed": 2, "cancelled": 1, "disconnected": 1}
     assert not_zero(after["audio8_contexts_ended_total"]) == ended
@@ -85,13 +87,14 @@ async def test_known_traffic_is_counted_exactly(run_gateway):
 
 
 async def test_states_of_contexts_and_audio_that_waits(run_gateway):
-    engine = ScriptedEngine()
-    engine.chunk_gate.clear()
+    engine, second = ScriptedEngine(), "The second has to wait for it."
+    engine.hold_audio()  # of the first context: its codes are made, its audio is not
     async with run_gateway(engine) as gateway, await gateway.client() as client:
         await client.speak("The first is being made.", context_id="a")
-        await client.until_audio()
-        await client.speak("The second has to wait for it.", context_id="b")
-        await engine.until(lambda: len(engine.submitted) == 2)
+        await engine.until(lambda: len(engine.submitted) == 1)
+        engine.hold_audio().set()
+        await client.speak(second, context_id="b")
+        await engine.until(lambda: len(engine.submitted) == 2 and len(engine.live) == 1)
         await client.say("input.text", text="The third is not even", context_id="c")
         await client.pong()
         series = await scrape(gateway.port)
@@ -99,7 +102,7 @@ async def test_states_of_contexts_and_audio_that_waits(run_gateway):
         await client.pong()
         later = await scrape(gateway.port)
     assert series["audio8_contexts"] == {"queued": 0, "generating": 1, "waiting_text": 1, "waiting_turn": 1}
-    assert series["audio8_unsent_audio_seconds"][""] == pytest.approx(4 * FRAME_S)
+    assert series["audio8_unsent_audio_seconds"][""] == pytest.approx(frames_for(second) * FRAME_S)
     assert not_zero(later["audio8_contexts_ended_total"]) == {"cancelled": 3}
     assert later["audio8_unsent_audio_seconds"] == {"": 0}
 
