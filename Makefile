@@ -22,7 +22,7 @@ test: $(TESTED) page-tools
 	$(BIN)/python -m pytest -m "not gpu and not slow" $(ARGS)
 
 test-all: $(TESTED) page-tools
-	$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+	$(BIN)/python -m pytest --timeout 1800 -m "not gpu" $(ARGS)
 
 lint: $(TESTED)
 	$(BIN)/python -m pip install --quiet "ruff>=0.14,<1"
