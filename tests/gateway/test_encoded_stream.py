@@ -193,7 +193,10 @@ async def test_synthesis_pauses_at_the_budget(run_gateway, name):
     settings = Settings(limits=Limits(unsent_audio_s=3))
     async with run_gateway(engine, settings) as gateway, await gateway.client() as client:
         await client.say("session.config", response_format=name)
-        await client.say("input.text", text="The first has a turn that does not end. ", context_id="a")
+        engine.hold_audio()  # of the first context: its turn does not end
+        await client.speak("The first.", context_id="a")
+        await engine.until(lambda: len(engine.submitted) == 1)
+        engine.hold_audio().set()
         await client.say("input.text", text="This one waits for its turn. " * 20, context_id="b")
         await engine.until(lambda: any(not granted for _, granted in engine.credits))
 
