@@ -55,14 +55,14 @@ def add_health(app: web.Application, engine: Engine, admission: Admission, voice
     """`/healthz`: the process answers; `/readyz`: at least one replica can speak, and on which devices."""
 
     async def healthz(_: web.Request) -> web.Response:
-        return _json(HTTPStatus.OK, {"status": "ok"})
+        return json_answer(HTTPStatus.OK, {"status": "ok"})
 
     async def readyz(_: web.Request) -> web.Response:
         if admission.is_over:
-            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "shutting_down"})
+            return json_answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "shutting_down"})
         if not engine.ready:
-            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting", "replicas": _replicas(engine)})
-        return _json(
+            return json_answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting", "replicas": _replicas(engine)})
+        return json_answer(
             HTTPStatus.OK,
             {
                 "status": "ready",
@@ -98,6 +98,7 @@ def _file(path: Path) -> web.FileResponse:
     return response
 
 
-def _json(status: HTTPStatus, value: object) -> web.Response:
+def json_answer(status: HTTPStatus, value: object) -> web.Response:
+    """Of this moment: nobody keeps it."""
     headers = {"Cache-Control": "no-store"}
     return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)

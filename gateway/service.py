@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.admission import Admission
 from gateway.engine import Engine
-from gateway.languages import LANGUAGES
+from gateway.languages import known_languages
 from gateway.metrics import ServerMetrics
 from gateway.settings import Settings
 from gateway.voice_coder import VoiceCoder
@@ -49,5 +49,4 @@ def config_rules(info: ModelInfo, voices: Voices, settings: Settings) -> ConfigR
         initial_codec_chunk_frames=settings.initial_chunk_frames,
         codec_chunk_frames=settings.chunk_frames,
     )
-    languages = {voice.language for voice in info.voices} | set(LANGUAGES)
-    return ConfigRules(defaults, voices, tuple(sorted(languages)), info.max_seq_len)
+    return ConfigRules(defaults, voices, known_languages(info.voices), info.max_seq_len)

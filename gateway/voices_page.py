@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-import orjson
 from aiohttp import web
 
 from gateway.endpoint import StreamEndpoint, refusal
 from gateway.engine_stream import EngineError
 from gateway.errors import Overloaded
-from gateway.languages import LANGUAGES
+from gateway.languages import known_languages
+from gateway.pages import json_answer
 from gateway.recording_rules import BadRecording
 from gateway.service import Service
 from gateway.voice_form import FormError, VoiceForm, read_form
@@ -64,7 +64,7 @@ class VoicesPages:
         """All voices, the default one first."""
         voices = self._service.voices
         built_in = [_told(info, origin="built_in") for info in voices.built_in]
-        return _json(HTTPStatus.OK, {"voices": built_in + [self._uploaded(v) for v in voices.uploaded.values()]})
+        return json_answer(HTTPStatus.OK, {"voices": built_in + [self._uploaded(v) for v in voices.uploaded.values()]})
 
     async def upload(self, request: web.Request) -> web.Response:
         """Check and keep a voice: all or nothing."""
@@ -122,15 +122,15 @@ class VoicesPages:
         )
         await self._service.voices.add(voice)
         log.info("voice uploaded name=%s frames=%d key=%s", form.name, reference.codes.shape[1], voice.owner or "-")
-        return _json(HTTPStatus.CREATED, self._uploaded(voice))
+        return json_answer(HTTPStatus.CREATED, self._uploaded(voice))
 
     def _check(self, form: VoiceForm) -> None:
         """Raises FormError."""
         if not NAME.fullmatch(form.name):
             raise FormError.of("name", f"must match {NAME.pattern}")
-        known = {info.language for info in self._service.voices.built_in} | set(LANGUAGES)
+        known = known_languages(self._service.voices.built_in)
         if form.language and form.language not in known:
-            raise FormError.of("language", f"must be one of {', '.join(sorted(known))}")
+            raise FormError.of("language", f"must be one of {', '.join(known)}")
 
     def _uploaded(self, voice: UploadedVoice) -> dict[str, object]:
         info = self._service.engine.info
@@ -150,8 +150,3 @@ def _disk_failed(error: OSError) -> web.Response:
     log.error("voices cannot be written: %s", error)
     message = "the server could not write the voice to its disk"
     return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, ErrorCode.INTERNAL, message)
-
-
-def _json(status: HTTPStatus, value: object) -> web.Response:
-    headers = {"Cache-Control": "no-store"}
-    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)
