@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from protocol.codes import ErrorCode
 from protocol.config import ConfigRules, SessionConfig
+from protocol.events import ContextCancelled, ContextOpened, Event, FlushRequested, InputEnded, TextReceived
 from protocol.limits import Limits
 from protocol.messages import Hello, Metrics, Usage, Voice
 from protocol.session import ServerSession
@@ -43,3 +45,52 @@ class Peer:
         """One segment with one binary message."""
         self.session.audio_segment(number, text, text.strip())
         self.session.audio(number, bytes(2 * samples), samples, self.now, total)
+
+
+class Speaker:
+    """The program around the session, as plain as can be: it speaks each text as one segment, when it is its turn.
+
+    `encoded`: in a format of which the end of a context brings one byte more.
+    """
+
+    def __init__(self, peer: Peer, encoded: bool = False) -> None:
+        self.peer, self._encoded = peer, encoded
+        self.work: dict[int, list[Event]] = {}  # of each open context what is to be said
+        self._started: set[int] = set()
+
+    def act(self, events: list[Event]) -> None:
+        """What the session has told."""
+        for event in events:
+            match event:
+                case ContextOpened(number):
+                    self.work[number] = []
+                case TextReceived(number) | FlushRequested(number) | InputEnded(number):
+                    self.work[number].append(event)
+                case ContextCancelled(number):
+                    del self.work[number]
+
+    def step(self) -> bool:
+        """The next thing of the context in front; False if there is none."""
+        session, front = self.peer.session, self.peer.session.front
+        if front is None or not self.work[front]:
+            return False
+        match self.work[front].pop(0):
+            case TextReceived(_, text):
+                if front not in self._started:
+                    session.audio_start(front)
+                    self._started.add(front)
+                self.peer.speak(front, text, samples=len(text))
+                session.text_taken(front, len(text))
+            case FlushRequested():
+                session.flushed(front)
+            case InputEnded(_, reason):
+                if self._encoded and front in self._started:
+                    session.audio_rest(front, b"!", self.peer.now)
+                session.done(front, reason, 1, *NOTHING)
+                del self.work[front]
+        return True
+
+    def fail(self, number: int) -> None:
+        """Synthesis of an open context fails."""
+        self.peer.session.failed(number, ErrorCode.ENGINE_FAILED, "scripted")
+        del self.work[number]

@@ -7,13 +7,11 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protocol_session import NOTHING, Peer
+from protocol_session import Peer, Speaker
 
 from protocol.client_context import ClientContext
 from protocol.client_errors import ConnectionLost, ContextEnded, ContextFailed, ProtocolViolation
 from protocol.client_session import ClientSession
-from protocol.codes import ErrorCode
-from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, TextReceived
 from protocol.framing import AudioHeader
 from protocol.limits import Limits
 from protocol.text import mended
@@ -35,8 +33,7 @@ class Pair:
     def connect(self) -> None:
         """A new connection, configured."""
         self.peer = Peer(LIMITS)
-        self.work: dict[int, list] = {}
-        self.started: set[int] = set()
+        self.speaker = Speaker(self.peer, self.encoded)
         self.client.receive_text(json.dumps(self.peer.ready))
         self.exchange()
 
@@ -49,14 +46,7 @@ class Pair:
         """All that the client has to say arrives."""
         self.client.pump()
         for message in self.client.take():
-            for event in self.peer.session.receive_text(message, self.peer.now):
-                match event:
-                    case ContextOpened(number):
-                        self.work[number] = []
-                    case TextReceived(number) | FlushRequested(number) | InputEnded(number):
-                        self.work[number].append(event)
-                    case ContextCancelled(number):
-                        del self.work[number]
+            self.speaker.act(self.peer.session.receive_text(message, self.peer.now))
 
     def to_client(self) -> None:
         """All that the server has said arrives."""
@@ -73,35 +63,16 @@ class Pair:
 
     def speak(self) -> bool:
         """The next thing of the context in front; False if there is none."""
-        session, front = self.peer.session, self.peer.session.front
-        if front is None or not self.work[front]:
-            return False
-        match self.work[front].pop(0):
-            case TextReceived(_, text):
-                if front not in self.started:
-                    session.audio_start(front)
-                    self.started.add(front)
-                self.peer.speak(front, text, samples=len(text))
-                session.text_taken(front, len(text))
-            case FlushRequested():
-                session.flushed(front)
-            case InputEnded(_, reason):
-                if self.encoded and front in self.started:
-                    session.audio_rest(front, b"!", self.peer.now)
-                session.done(front, reason, 1, *NOTHING)
-                del self.work[front]
-        return True
+        return self.speaker.step()
 
     def fail(self) -> None:
         """Synthesis of the context in front fails."""
         if (front := self.peer.session.front) is not None:
-            self.peer.session.failed(front, ErrorCode.ENGINE_FAILED, "scripted")
-            del self.work[front]
+            self.speaker.fail(front)
 
     def shut_down(self) -> None:
         """The server ends at once; the client finds another one."""
-        for event in self.peer.session.shut_down("bye"):
-            del self.work[event.number]
+        self.speaker.act(self.peer.session.shut_down("bye"))
         self.to_client()
         self.lose()
 

@@ -7,10 +7,8 @@ from collections import defaultdict
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protocol_session import NOTHING, Peer
+from protocol_session import Peer, Speaker
 
-from protocol.codes import ErrorCode
-from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, TextReceived
 from protocol.limits import Limits
 
 IDS = st.sampled_from([None, "a", "b", "c"])
@@ -50,46 +48,9 @@ STEPS = st.lists(
 )
 
 
-class Speaker:
-    """The program around the session, as plain as can be: it speaks each text as one segment, when it is its turn."""
-
-    def __init__(self) -> None:
-        self.peer = Peer(Limits(contexts=3, text_characters=40, pending_flushes=3, remembered_ids=4, idle_s=300))
-        self.work: dict[int, list[object]] = {}
-        self.started: set[int] = set()
-
-    def act(self, events: list) -> None:
-        for event in events:
-            match event:
-                case ContextOpened(number):
-                    self.work[number] = []
-                case TextReceived(number) | FlushRequested(number) | InputEnded(number):
-                    self.work[number].append(event)
-                case ContextCancelled(number):
-                    del self.work[number]
-
-    def step(self) -> None:
-        """The next thing of the context in front."""
-        session, front = self.peer.session, self.peer.session.front
-        if front is None or not self.work[front]:
-            return
-        match self.work[front].pop(0):
-            case TextReceived(_, text):
-                if front not in self.started:
-                    session.audio_start(front)
-                    self.started.add(front)
-                self.peer.speak(front, text, samples=len(text))
-                session.text_taken(front, len(text))
-            case FlushRequested():
-                session.flushed(front)
-            case InputEnded(_, reason):
-                session.done(front, reason, 1, *NOTHING)
-                del self.work[front]
-
-
 def _play(steps: list, last: object, winds_down_at: int | None) -> list[dict | bytes]:
-    speaker = Speaker()
-    peer, said = speaker.peer, [speaker.peer.ready]
+    peer = Peer(Limits(contexts=3, text_characters=40, pending_flushes=3, remembered_ids=4, idle_s=300))
+    speaker, said = Speaker(peer), [peer.ready]
     for index, (kind, value) in enumerate([*steps, ("client", last)]):
         if index == winds_down_at:
             peer.session.wind_down("bye")
@@ -106,8 +67,7 @@ def _play(steps: list, last: object, winds_down_at: int | None) -> list[dict | b
                 for _ in range(value):
                     speaker.step()
             case "fail", _ if value in speaker.work:
-                peer.session.failed(value, ErrorCode.ENGINE_FAILED, "scripted")
-                del speaker.work[value]
+                speaker.fail(value)
             case "wait", _:
                 peer.now += value
                 speaker.act(peer.session.tick(peer.now))
