@@ -134,7 +134,7 @@ async def test_every_kind_of_turn_ends_once_and_in_order(run_gateway):
 
 
 async def test_characters_without_a_stop_cost_no_more_than_their_number(run_gateway):
-    """One a message: twice as many take about twice the time."""
+    """One a message: twice as many take about twice the time, at the quietest of three times each."""
 
     async def seconds(count: int) -> float:
         async with run_gateway(ScriptedEngine(frames=lambda text: 1)) as gateway, await gateway.client() as client:
@@ -146,5 +146,5 @@ async def test_characters_without_a_stop_cost_no_more_than_their_number(run_gate
             return time.process_time() - begin
 
     await seconds(500)
-    small, large = await seconds(2500), await seconds(5000)
+    small, large = (min([await seconds(count) for _ in range(3)]) for count in (2500, 5000))
     assert large / small < 3, (small, large)
