@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from gateway.address import DEFAULT_URL, AddressError, endpoint_url
-from gateway.sinks import SinkError, open_sink
+from gateway.say.sinks import SinkError, open_sink
 from protocol.client import AudioChunk, Client, SpeechError, connect
 
 Messages = list[dict[str, str]]

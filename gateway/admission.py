@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gateway.engine_stream import EngineStream
+from gateway.engine.stream import EngineStream
 from gateway.errors import Overloaded
 from protocol.limits import Limits
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from gateway.address import DEFAULT_URL
 from gateway.assets import DEPLOY_CONFIG, default_voices_dir
+from gateway.http.origin import host_name, is_origin
 from gateway.keys import CLIENT_VARIABLE, SERVER_VARIABLE
 from gateway.limit_option import limits_with
 from gateway.options import SHUTDOWN_GRACE_S, BenchOptions, SayOptions, ServeOptions
-from gateway.origin import host_name, is_origin
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -126,7 +126,7 @@ def _serve(parsed: argparse.Namespace) -> int:
 
 
 def _say(parsed: argparse.Namespace) -> int:
-    from gateway.say import say
+    from gateway.say.command import say
 
     return say(
         SayOptions(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from gateway.engine_stream import EngineError
-from gateway.recording_rules import BadRecording
+from gateway.engine.stream import EngineError
+from gateway.voices.recording_rules import BadRecording
 from protocol.codes import ErrorCode
 
 log = logging.getLogger(__name__)

@@ -27,8 +27,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from gateway.admission import Admission
-from gateway.engine import Engine
-from gateway.utterance import Tally
+from gateway.engine.engine import Engine
+from gateway.session.utterance import Tally
 from inference.messages import ARReport, StageReport
 from protocol.codes import ErrorCode
 

@@ -17,8 +17,8 @@ class ServeOptions:
 
     `model` is a checkpoint directory or a hub id; None means the embedded voice.  `device` is "auto", "cpu" or "cuda";
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
-    `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`; `allow_anonymous`: other machines may
-    connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.listening.tls_context`;
+    `allowed_origins` and `allowed_hosts`: see `gateway.http.origin.OriginPolicy`; `allow_anonymous`: other machines may
+    connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.http.listening.tls_context`;
     `voices_dir`: where uploaded voices are kept, None: in memory alone;
     `shutdown_grace_s`: how long open contexts may go on after a signal; `limits`: see `protocol.limits`.
     """

@@ -18,21 +18,21 @@ from aiohttp import web
 from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
-from gateway.endpoint import StreamEndpoint, refusal
-from gateway.engine import Engine
-from gateway.engine_stream import EngineError
-from gateway.handshake import HandshakeGuard
+from gateway.engine.engine import Engine
+from gateway.engine.stream import EngineError
+from gateway.http.endpoint import StreamEndpoint, refusal
+from gateway.http.handshake import HandshakeGuard
+from gateway.http.listening import ListenError, check_address, listen, tls_context
+from gateway.http.metrics_page import add_metrics, counts_refusals
+from gateway.http.pages import add_health, add_pages
+from gateway.http.voices_page import add_voices
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
-from gateway.listening import ListenError, check_address, listen, tls_context
 from gateway.metrics import ServerMetrics
-from gateway.metrics_page import add_metrics, counts_refusals
 from gateway.options import ServeOptions
-from gateway.pages import add_health, add_pages
 from gateway.service import Service
 from gateway.settings import Settings
-from gateway.voice_coder import VoiceCoder
-from gateway.voices import Voices
-from gateway.voices_page import add_voices
+from gateway.voices.coder import VoiceCoder
+from gateway.voices.voices import Voices
 from inference.deploy import DeployConfig, DeployConfigError
 from protocol.codes import ErrorCode
 

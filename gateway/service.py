@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.admission import Admission
-from gateway.engine import Engine
-from gateway.languages import known_languages
+from gateway.engine.engine import Engine
 from gateway.metrics import ServerMetrics
 from gateway.settings import Settings
-from gateway.voice_coder import VoiceCoder
-from gateway.voices import Voices
+from gateway.text.languages import known_languages
+from gateway.voices.coder import VoiceCoder
+from gateway.voices.voices import Voices
 from inference.messages import ModelInfo
 from protocol.config import ConfigRules, SessionConfig
 from protocol.messages import Hello, Voice

@@ -14,8 +14,8 @@ from protocol.limits import Limits
 class Settings:
     """Defaults of a request come from the deploy config.
 
-    `allowed_origins` and `allowed_hosts`: see `gateway.origin.OriginPolicy`.  `keys`: a client needs one of them; None:
-    it needs none.  `voices_dir`: where uploaded voices are kept; None: in memory alone.  `prebuffer_ms`: how much
+    `allowed_origins` and `allowed_hosts`: see `gateway.http.origin.OriginPolicy`.  `keys`: a client needs one of them;
+    None: it needs none.  `voices_dir`: where uploaded voices are kept; None: in memory alone.  `prebuffer_ms`: how much
     players are advised to hold before they begin.  `tick_s`: how often idle clocks, pings and progress are looked at.
     `close_s`: how long a client may take to answer a close.
     """

@@ -13,8 +13,8 @@ import pytest
 import torch
 from real_engine import EXTRA, OURS, deploy_file
 
-from gateway.engine import Engine
-from gateway.engine_stream import EngineStream
+from gateway.engine.engine import Engine
+from gateway.engine.stream import EngineStream
 from inference.checkpoint import Checkpoint
 from inference.chunking import PIECE_FRAMES
 from inference.codec import Codec

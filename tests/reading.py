@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gateway.segmenter import Segment, Segmenter
 from gateway.text.markup import Markup
+from gateway.text.segmenter import Segment, Segmenter
 from gateway.text.spoken import spoken
 
 AWKWARD: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "awkward_texts.json").read_text("utf-8"))

@@ -10,8 +10,8 @@ import yaml
 from checkpoints import write_checkpoint
 from parity import DATA
 
-from gateway.engine import Engine
-from gateway.engine_stream import EngineStream
+from gateway.engine.engine import Engine
+from gateway.engine.stream import EngineStream
 from inference.messages import Sampling, Submit
 
 TEXT = "hello world this is a small test"

@@ -11,7 +11,7 @@ from aiohttp import web
 from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
 
-from gateway.engine import Engine
+from gateway.engine.engine import Engine
 from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gateway.engine_stream import EngineError, EngineStream
-from gateway.replica import ReplicaState
+from gateway.engine.replica import ReplicaState
+from gateway.engine.stream import EngineError, EngineStream
 from inference.messages import (
     AudioChunk,
     Cancel,

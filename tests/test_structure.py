@@ -84,13 +84,13 @@ def loaded_by(*modules: str) -> set[str]:
 
 def test_gateway_runs_without_torch() -> None:
     assert not {"torch", "transformers"} & loaded_by(
-        "gateway.cli", "gateway.server", "gateway.say", "gateway.bench.command"
+        "gateway.cli", "gateway.server", "gateway.say.command", "gateway.bench.command"
     )
 
 
 def test_the_encoders_library_is_loaded_when_it_is_needed() -> None:
     """It takes 18 MB, and most gateways speak plain samples only."""
-    assert "av" not in loaded_by("gateway.cli", "gateway.server", "gateway.say")
+    assert "av" not in loaded_by("gateway.cli", "gateway.server", "gateway.say.command")
 
 
 def test_policy_runs_without_torch() -> None:

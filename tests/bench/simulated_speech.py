@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.outbox import Playback
+from gateway.session.outbox import Playback
 from inference.chunking import Chunker
 
 FRAME_S = 2048 / 44100

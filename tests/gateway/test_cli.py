@@ -29,7 +29,7 @@ def test_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_say(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[SayOptions] = []
-    monkeypatch.setattr("gateway.say.say", lambda options: given.append(options) or 0)
+    monkeypatch.setattr("gateway.say.command.say", lambda options: given.append(options) or 0)
     assert main(["say"]) == 0
     assert main(["say", "Hi", "-o", "o.wav", "--url", "ws://h", "--voice", "bo", "--rate", "8000"]) == 0
     assert given == [

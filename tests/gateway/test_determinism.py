@@ -9,7 +9,7 @@ import pytest
 from embedded import CHUNK, FIRST, STEP, HeardEngine, Offline, fixed
 from real_engine import EXTRA, heard
 
-from gateway.engine_stream import EngineStream
+from gateway.engine.stream import EngineStream
 
 LONG = ("It has stopped raining by now.", "aria", 1)
 SHORT = ("Hello there.", "milo", 2)

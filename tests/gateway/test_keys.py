@@ -183,7 +183,10 @@ async def test_a_fault_of_the_server_is_logged_without_the_key(locked, log, monk
     def fail(*_: object) -> None:
         raise RuntimeError("scripted to fail")
 
-    broken = {"before the upgrade": "gateway.endpoint.StreamEndpoint._no_room", "after it": "gateway.endpoint.hello"}
+    broken = {
+        "before the upgrade": "gateway.http.endpoint.StreamEndpoint._no_room",
+        "after it": "gateway.http.endpoint.hello",
+    }
     monkeypatch.setattr(broken[where], fail)
     encoded = subprotocols(KEY)["subprotocols"][-1]
     url = f"http://127.0.0.1:{locked.port}/v1/stream"

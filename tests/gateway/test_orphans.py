@@ -19,7 +19,7 @@ SOON_S = 5.0  # importing PyTorch and a second's grace, on a busy machine
 SPEAKING = """
 import asyncio, sys
 from pathlib import Path
-from gateway.engine import Engine
+from gateway.engine.engine import Engine
 from inference.messages import Sampling, Submit
 
 async def main():

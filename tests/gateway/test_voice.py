@@ -25,7 +25,7 @@ from gateway.bench.listener import Utterance, listen
 from gateway.bench.load import Load, Pace
 from gateway.bench.player import UNDERRUN_S, Released
 from gateway.bench.prompts import read_lines, texts
-from gateway.engine_stream import EngineStream
+from gateway.engine.stream import EngineStream
 from gateway.server import settings_from
 from inference.checkpoint import EMBEDDED, Checkpoint
 from protocol.client import connect

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import AWKWARD, AWKWARD_TEXTS, segment
 
-from gateway.segmenter import Segment, Segmenter
 from gateway.text.markup import Markup
+from gateway.text.segmenter import Segment, Segmenter
 
 # One character a message, then pieces of random lengths like those of a language model.
 LENGTHS = [(1,), (2,), (1, 2, 3, 5), (1, 1, 4, 9, 30)]

@@ -1,0 +1,1 @@
+"""From the model's samples to the bytes of the wire."""

@@ -1,0 +1,1 @@
+"""The stages as seen from the gateway: processes that are started, fed, watched and replaced."""

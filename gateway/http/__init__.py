@@ -1,0 +1,1 @@
+"""The HTTP side: from a request to a running session, an answer or a refusal."""

@@ -1,0 +1,1 @@
+"""One connection: what its contexts say, when, and how they end."""

@@ -1,0 +1,1 @@
+"""Voices that are made of recordings: decoding, encoding, keeping."""
