@@ -55,6 +55,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--tls-key", metavar="FILE", type=Path, help="the certificate's private key, PEM, without a password")
     voices_help = "where uploaded voices are kept (default: %(default)s)"
     add("--voices-dir", metavar="DIR", type=Path, default=default_voices_dir(), help=voices_help)
+    alias_help = "another name of a voice, such as alloy=anna; repeatable"
+    add("--voice-alias", metavar="NAME=VOICE", type=_alias, action="append", default=[], help=alias_help)
     limit_help = "another limit than the default, such as idle_s=600; repeatable (names: protocol/SPEC.md)"
     add("--limit", metavar="NAME=VALUE", action="append", default=[], help=limit_help)
     grace_help = "after a signal, contexts may go on so long before they are ended (default: %(default)g)"
@@ -119,6 +121,7 @@ def _serve(parsed: argparse.Namespace) -> int:
             tls_certificate=parsed.tls_cert,
             tls_key=parsed.tls_key,
             voices_dir=parsed.voices_dir,
+            voice_aliases=dict(parsed.voice_alias),
             shutdown_grace_s=parsed.shutdown_grace,
             limits=limits,
         )
@@ -209,6 +212,14 @@ def _origin(value: str) -> str:
     if not is_origin(value):
         raise argparse.ArgumentTypeError(f"{value!r} is no origin: it looks like https://host or https://host:port")
     return value
+
+
+def _alias(value: str) -> tuple[str, str]:
+    """(another name, the voice's name)."""
+    name, sign, voice = value.partition("=")
+    if not (name and sign and voice):
+        raise argparse.ArgumentTypeError(f"{value!r} names no voice: it looks like NAME=VOICE")
+    return name, voice
 
 
 def _host(value: str) -> str:

@@ -60,10 +60,15 @@ def is_key(text: str) -> bool:
 
 
 def offered_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-    """The key that a request carries, None if there is none: in the header, else the subprotocol, else `?token=`."""
+    """The key that a request carries, None if there is none: in a header, else the subprotocol, else `?token=`.
+
+    Clients of other servers have headers of their own: `Authorization: Token` (Deepgram), `xi-api-key` (ElevenLabs).
+    """
     scheme, _, key = headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    if scheme.lower() in ("bearer", "token"):
         return key.strip()
+    if "xi-api-key" in headers:
+        return headers["xi-api-key"].strip()
     for name in headers.get("Sec-WebSocket-Protocol", "").split(","):
         name = name.strip()
         if name.startswith(_KEY_SUBPROTOCOL):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class ServeOptions:
     `log_level` a level name of the `logging` module, in lower case; `api_keys_file`: see `gateway.keys.load_keys`;
     `allowed_origins` and `allowed_hosts`: see `gateway.http.origin.OriginPolicy`; `allow_anonymous`: other machines may
     connect although there are no keys; `tls_certificate` and `tls_key`: see `gateway.http.listening.tls_context`;
-    `voices_dir`: where uploaded voices are kept, None: in memory alone;
+    `voices_dir`: where uploaded voices are kept, None: in memory alone; `voice_aliases`: from other names to theirs;
     `shutdown_grace_s`: how long open contexts may go on after a signal; `limits`: see `protocol.limits`.
     """
 
@@ -36,6 +37,7 @@ class ServeOptions:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     voices_dir: Path | None = field(default_factory=default_voices_dir)
+    voice_aliases: Mapping[str, str] = field(default_factory=dict)
     shutdown_grace_s: float = SHUTDOWN_GRACE_S
     limits: Limits = field(default_factory=Limits)
 

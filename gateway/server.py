@@ -20,11 +20,14 @@ from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
-from gateway.http.endpoint import StreamEndpoint, refusal
+from gateway.http.door import NativeDoor
+from gateway.http.endpoint import StreamEndpoint
+from gateway.http.gatekeeper import Gatekeeper
 from gateway.http.handshake import HandshakeGuard
 from gateway.http.listening import ListenError, check_address, listen, tls_context
 from gateway.http.metrics_page import add_metrics, counts_refusals
 from gateway.http.pages import add_health, add_pages
+from gateway.http.refusals import Denial, refusal
 from gateway.http.voices_page import add_voices
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
 from gateway.metrics import ServerMetrics
@@ -59,12 +62,14 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     admission = Admission(settings.limits)
     voices = Voices(engine, settings.voices_dir, settings.limits.voices)
     service = Service(engine, admission, settings, clock, metrics, voices, VoiceCoder(engine))
-    endpoint = StreamEndpoint(service)
+    gatekeeper = Gatekeeper(service)
+    endpoint = StreamEndpoint(service, gatekeeper)
     metrics.look_at(engine, admission, lambda: endpoint.connections)
-    app.router.add_get("/v1/stream", endpoint.handle)
-    add_voices(app, service, endpoint)
+    for door in (NativeDoor(),):
+        app.router.add_get(door.path, endpoint.through(door))
+    add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)
-    add_metrics(app, metrics, endpoint.denial)
+    add_metrics(app, metrics, gatekeeper)
     add_pages(app, WEB)
 
     app[_ENDPOINT], app[_GUARD], app[_VOICES] = endpoint, guard, voices
@@ -116,6 +121,7 @@ async def _serve(options: ServeOptions) -> int:
         allowed_origins=options.allowed_origins,
         allowed_hosts=options.allowed_hosts,
         voices_dir=options.voices_dir,
+        voice_aliases=options.voice_aliases,
     )
     app = make_app(engine, settings)
     times = {"shutdown_timeout": _LAST_REQUESTS_S, "keepalive_timeout": _KEEP_ALIVE_S}
@@ -184,12 +190,11 @@ async def _json_errors(
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return refusal(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}")
+        return refusal(Denial(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}"))
     except web.HTTPMethodNotAllowed as error:
         allowed = ", ".join(sorted(error.allowed_methods))
         message = f"{request.path} is not for {request.method}; allowed: {allowed}"
-        response = refusal(HTTPStatus.METHOD_NOT_ALLOWED, ErrorCode.NOT_FOUND, message)
-        response.headers["Allow"] = allowed
-        return response
+        status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": allowed}
+        return refusal(Denial(status, ErrorCode.NOT_FOUND, message, headers=headers))
     except web.HTTPBadRequest as error:
-        return refusal(HTTPStatus.BAD_REQUEST, ErrorCode.PROTOCOL_ERROR, error.text or error.reason)
+        return refusal(Denial(HTTPStatus.BAD_REQUEST, ErrorCode.PROTOCOL_ERROR, error.text or error.reason))

@@ -49,4 +49,4 @@ def config_rules(info: ModelInfo, voices: Voices, settings: Settings) -> ConfigR
         initial_codec_chunk_frames=settings.initial_chunk_frames,
         codec_chunk_frames=settings.chunk_frames,
     )
-    return ConfigRules(defaults, voices, known_languages(info.voices), info.max_seq_len)
+    return ConfigRules(defaults, voices, known_languages(info.voices), info.max_seq_len, settings.voice_aliases)

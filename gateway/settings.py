@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +16,9 @@ class Settings:
     """Defaults of a request come from the deploy config.
 
     `allowed_origins` and `allowed_hosts`: see `gateway.http.origin.OriginPolicy`.  `keys`: a client needs one of them;
-    None: it needs none.  `voices_dir`: where uploaded voices are kept; None: in memory alone.  `prebuffer_ms`: how much
-    players are advised to hold before they begin.  `tick_s`: how often idle clocks, pings and progress are looked at.
-    `close_s`: how long a client may take to answer a close.
+    None: it needs none.  `voices_dir`: where uploaded voices are kept; None: in memory alone.  `voice_aliases`: from
+    other names to those of voices.  `prebuffer_ms`: how much players are advised to hold before they begin.  `tick_s`:
+    how often idle clocks, pings and progress are looked at.  `close_s`: how long a client may take to answer a close.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -28,6 +29,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     keys: ApiKeys | None = None
     voices_dir: Path | None = None
+    voice_aliases: Mapping[str, str] = field(default_factory=dict)
     prebuffer_ms: int = 100
     send_buffer_bytes: int = 128 * 1024
     waiting_frames: int = 1024

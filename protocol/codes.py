@@ -71,5 +71,13 @@ class Refusal(Exception):
         self.code, self.message, self.context_id = code, message, context_id
 
 
+class FatalRefusal(Refusal):
+    """A message of the client after which nothing can go on: the socket closes with `close_code`."""
+
+    def __init__(self, code: ErrorCode, close_code: CloseCode, message: str) -> None:
+        super().__init__(code, message)
+        self.close_code = close_code
+
+
 class LocalProtocolError(Exception):
     """The program that uses the session would break the order on the wire: a bug on this side, never the client's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 
 from protocol.codes import ErrorCode, Refusal
 from protocol.reference import AUDIO_KEY, TEXT_KEY, GivenReference, read_reference
@@ -72,12 +72,14 @@ class SessionConfig:
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """What this server accepts.  `defaults`: what `null` restores and a session begins with.  `voices`: those that
-    there are now; they may change."""
+    there are now; they may change.  `aliases`: other names of voices, for clients that bring the names of another
+    server's."""
 
     defaults: SessionConfig
     voices: Collection[str]
     languages: tuple[str, ...]
     most_new_tokens: int
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, config: SessionConfig, changes: Mapping[str, object]) -> SessionConfig:
         """`config` with all of `changes`, or a Refusal that names the first one which cannot be."""
@@ -129,6 +131,8 @@ class ConfigRules:
             raise _bad(key, value, "the name of a voice, or null for none")
         if value is None or value in self.voices:
             return value
+        if self.aliases.get(value) in self.voices:
+            return self.aliases[value]
         voices = ", ".join(self.voices) or "none"
         raise Refusal(ErrorCode.UNKNOWN_VOICE, f"unknown voice {shown(value)}; voices: {voices}")
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from protocol.codes import CloseCode, ErrorCode
 from protocol.context import Context, Output
+from protocol.dialect import Dialect
 from protocol.events import ContextCancelled, Event
 from protocol.limits import Limits
 from protocol.messages import Metrics, Usage
-from protocol.outgoing import Outgoing
 from protocol.registry import Registry
 
 
@@ -24,14 +24,16 @@ class Closing:
 class Conversation:
     """Each context ends in one of three ways, `done`, `fail` or `cancel`, and says one terminal message in it.
 
-    `closing`: set once the connection is to be closed.  `ending`: why there are no more contexts, once there are none.
+    `closing`: set once the connection is to be closed.  `ending`: why the server takes no more contexts, once it does
+    not.  `finished`: the client has said all.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, dialect: Dialect) -> None:
         self.contexts = Registry(limits.remembered_ids)
-        self.out = Outgoing()
+        self.out = dialect
         self.closing: Closing | None = None
         self.ending: str | None = None
+        self.finished = False
 
     # A context ------------------------------------------------------------------------------------------------------
 
@@ -98,6 +100,10 @@ class Conversation:
         return [ContextCancelled(context.number) for context in contexts]
 
     def close_if_ended(self) -> None:
-        """Close if the server ends and no context is open."""
-        if self.ending is not None and not len(self.contexts):
+        """Close if either side takes or gives no more, and no context is open."""
+        if len(self.contexts) or self.closing:
+            return
+        if self.finished:
+            self.closing = Closing(CloseCode.NORMAL, "")
+        elif self.ending is not None:
             self.close_with(ErrorCode.SHUTTING_DOWN, CloseCode.RESTART, self.ending)

@@ -79,7 +79,12 @@ class Close:
     """`session.close`."""
 
 
-ClientMessage = Config | Text | Flush | Done | Cancel | Ping | Close
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """No more input: what is open is spoken to its end, then the socket closes.  Only other dialects can say it."""
+
+
+ClientMessage = Config | Text | Flush | Done | Cancel | Ping | Close | Finish
 
 
 # Server -> client ----------------------------------------------------------------------------------------------------

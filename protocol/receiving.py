@@ -10,7 +10,7 @@ from protocol.context import Context, Input
 from protocol.conversation import Conversation
 from protocol.events import ContextOpened, Event, FlushRequested, InputEnded, ReferenceGiven, TextReceived
 from protocol.limits import Limits
-from protocol.messages import Cancel, ClientMessage, Close, Config, Done, Flush, MessageType, Ping, Text
+from protocol.messages import Cancel, ClientMessage, Close, Config, Done, Finish, Flush, MessageType, Ping, Text
 from protocol.registry import AlreadyRefused
 
 
@@ -21,6 +21,10 @@ class Receiver:
         self.config: SessionConfig = rules.defaults
         self._talk, self._contexts, self._out = talk, talk.contexts, talk.out
         self._rules, self._limits = rules, limits
+
+    def handle_all(self, messages: list[ClientMessage], now: float) -> list[Event]:
+        """Do what they ask for, one after the other."""
+        return [event for message in messages for event in self.handle(message, now)]
 
     def handle(self, message: ClientMessage, now: float) -> list[Event]:
         """Do what the message asks for, or say why not."""
@@ -109,6 +113,11 @@ class Receiver:
     def _on_close(self, _: Close, __: float) -> list[Event]:
         return self._talk.close()
 
+    def _on_finish(self, _: Finish, __: float) -> list[Event]:
+        self._talk.finished = True
+        open_ones = [context for context in self._contexts.all if context.input is Input.OPEN]
+        return [event for context in open_ones for event in self._end_input(context)]
+
     _HANDLERS: ClassVar = {
         Config: _on_config,
         Text: _on_text,
@@ -117,11 +126,14 @@ class Receiver:
         Cancel: _on_cancel,
         Ping: _on_ping,
         Close: _on_close,
+        Finish: _on_finish,
     }
 
     # Contexts -------------------------------------------------------------------------------------------------------
 
     def _open(self, client_id: str | None, config: SessionConfig, now: float, text: str) -> list[Event]:
+        if self._talk.finished:
+            raise Refusal(ErrorCode.CONTEXT_ENDED, "no more input is taken: the client has said that it is over")
         if self._talk.ending is not None:
             return self._stillborn(client_id, Refusal(ErrorCode.SHUTTING_DOWN, self._talk.ending), now)
         if len(self._contexts) >= self._limits.contexts:

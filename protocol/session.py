@@ -7,13 +7,13 @@ that come back; it tells what happens to the audio (`audio_start` … `done`); a
 
 from __future__ import annotations
 
-from protocol.codes import TERMINAL_CODES, CloseCode, ErrorCode, LocalProtocolError, Refusal
+from protocol.codes import TERMINAL_CODES, CloseCode, ErrorCode, FatalRefusal, LocalProtocolError, Refusal
 from protocol.config import ConfigRules, SessionConfig
 from protocol.conversation import Closing, Conversation
+from protocol.dialect import Dialect
 from protocol.events import Event
 from protocol.limits import Limits
-from protocol.messages import Config, Frame, Hello, Metrics, Usage
-from protocol.parsing import parse_message
+from protocol.messages import ClientMessage, Config, Frame, Hello, Metrics, Usage
 from protocol.receiving import Receiver
 from protocol.text import has_few_values
 
@@ -23,9 +23,9 @@ PROGRESS_AFTER_S = 1.5  # so that a silent context shows a sign of life at least
 class ServerSession:
     """Times are seconds of the caller's clock; they only need to grow."""
 
-    def __init__(self, hello: Hello, rules: ConfigRules, limits: Limits, now: float) -> None:
+    def __init__(self, hello: Hello, rules: ConfigRules, limits: Limits, now: float, dialect: Dialect) -> None:
         self._limits = limits
-        self._talk = Conversation(limits)
+        self._talk = Conversation(limits, dialect)
         self._contexts, self._out = self._talk.contexts, self._talk.out
         self._receiver = Receiver(self._talk, rules, limits)
         self._busy_at = now  # last message of the client or end of a context
@@ -78,15 +78,16 @@ class ServerSession:
         if len(data) > self._limits.message_bytes and not has_few_values(data):
             return self._too_big(data, self._limits.message_bytes)
         try:
-            message = parse_message(data.decode("utf-8"))
+            heard = self._talk.out.hear(data.decode("utf-8"))
         except UnicodeDecodeError:
             return self.fail_session(ErrorCode.PROTOCOL_ERROR, CloseCode.NOT_UTF8, "a text message must be UTF-8")
+        except FatalRefusal as refusal:
+            return self.fail_session(refusal.code, refusal.close_code, refusal.message)
         except Refusal as refusal:
-            message = refusal
-        if len(data) > self._limits.message_bytes and not isinstance(message, Config):
+            heard = refusal
+        if len(data) > self._limits.message_bytes and not _is_config(heard):
             return self._too_big(data, self._limits.message_bytes)
-        receiver = self._receiver
-        events = receiver.refuse(message) if isinstance(message, Refusal) else receiver.handle(message, now)
+        events = self._receiver.refuse(heard) if isinstance(heard, Refusal) else self._receiver.handle_all(heard, now)
         self._talk.close_if_ended()
         return events
 
@@ -203,3 +204,7 @@ class ServerSession:
     def _too_big(self, data: bytes, limit: int) -> list[Event]:
         message = f"a message of {len(data)} bytes exceeds the limit of {limit}"
         return self.fail_session(ErrorCode.MESSAGE_TOO_BIG, CloseCode.TOO_BIG, message)
+
+
+def _is_config(heard: list[ClientMessage] | Refusal) -> bool:
+    return not isinstance(heard, Refusal) and all(isinstance(message, Config) for message in heard)

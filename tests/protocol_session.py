@@ -9,6 +9,7 @@ from protocol.config import ConfigRules, SessionConfig
 from protocol.events import ContextCancelled, ContextOpened, Event, FlushRequested, InputEnded, TextReceived
 from protocol.limits import Limits
 from protocol.messages import Hello, Metrics, Usage, Voice
+from protocol.native import Native
 from protocol.session import ServerSession
 
 DEFAULTS = SessionConfig(voice="ada", seed=42, temperature=0.7, top_k=50, top_p=0.9, max_new_tokens=1024)
@@ -21,7 +22,7 @@ class Peer:
     """A session whose frames are read as messages: dicts, and bytes for audio."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self.session = ServerSession(HELLO, RULES, limits or Limits(), now=0.0)
+        self.session = ServerSession(HELLO, RULES, limits or Limits(), now=0.0, dialect=Native())
         self.now = 0.0
         self.ready = self.sent()[0]
 

@@ -7,21 +7,20 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from gateway.http.endpoint import ERROR_CODE
+from gateway.http.gatekeeper import Gatekeeper
+from gateway.http.refusals import ERROR_CODE, refusal
 from gateway.metrics import ServerMetrics
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def add_metrics(
-    app: web.Application, metrics: ServerMetrics, denial: Callable[[web.Request], web.Response | None]
-) -> None:
-    """Serve them to whoever may also speak: `denial` is the answer to all others."""
+def add_metrics(app: web.Application, metrics: ServerMetrics, gatekeeper: Gatekeeper) -> None:
+    """Serve them to whoever may also speak."""
 
     async def page(request: web.Request) -> web.Response:
-        denied = denial(request)
+        denied = gatekeeper.denial(request)
         if denied is not None:
-            return denied
+            return refusal(denied)
         headers = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4, "Cache-Control": "no-store"}
         return web.Response(body=metrics.exposition(), headers=headers)
 

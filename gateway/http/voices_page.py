@@ -12,8 +12,9 @@ from aiohttp import web
 
 from gateway.engine.stream import EngineError
 from gateway.errors import Overloaded
-from gateway.http.endpoint import StreamEndpoint, refusal
+from gateway.http.gatekeeper import Gatekeeper
 from gateway.http.pages import json_answer
+from gateway.http.refusals import Denial, refusal
 from gateway.http.voice_form import FormError, VoiceForm, read_form
 from gateway.service import Service
 from gateway.text.languages import known_languages
@@ -32,9 +33,9 @@ _UPLOADS = 4  # at a time: each holds a file in memory
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def add_voices(app: web.Application, service: Service, endpoint: StreamEndpoint) -> None:
+def add_voices(app: web.Application, service: Service, gatekeeper: Gatekeeper) -> None:
     """Whoever may speak may also list, add and remove."""
-    pages = VoicesPages(service, endpoint)
+    pages = VoicesPages(service, gatekeeper)
     app.router.add_get(PATH, pages.guarded(pages.list_all))
     app.router.add_post(PATH, pages.guarded(pages.upload))
     app.router.add_delete(PATH + "/{name}", pages.guarded(pages.delete))
@@ -43,17 +44,17 @@ def add_voices(app: web.Application, service: Service, endpoint: StreamEndpoint)
 class VoicesPages:
     """The three requests."""
 
-    def __init__(self, service: Service, endpoint: StreamEndpoint) -> None:
-        self._service, self._endpoint = service, endpoint
+    def __init__(self, service: Service, gatekeeper: Gatekeeper) -> None:
+        self._service, self._gatekeeper = service, gatekeeper
         self._uploads = 0
 
     def guarded(self, handler: Handler) -> Handler:
         """Not for those who may not speak, nor before the model is there."""
 
         async def handle(request: web.Request) -> web.Response:
-            denied = self._endpoint.denial(request)
+            denied = self._gatekeeper.denial(request)
             if denied is not None:
-                return denied
+                return refusal(denied)
             if not self._service.engine.ready:
                 return self._busy("the model is being loaded")
             return await handler(request)
@@ -74,15 +75,15 @@ class VoicesPages:
         try:
             return await self._upload(request)
         except FormError as error:
-            return refusal(error.status, error.code, str(error))
+            return refusal(Denial(error.status, error.code, str(error)))
         except BadRecording as error:
-            return refusal(HTTPStatus.BAD_REQUEST, ErrorCode.BAD_VALUE, f"audio_sample: {error}")
+            return refusal(Denial(HTTPStatus.BAD_REQUEST, ErrorCode.BAD_VALUE, f"audio_sample: {error}"))
         except (NameInUse, TooManyVoices) as error:
-            return refusal(HTTPStatus.CONFLICT, ErrorCode.BAD_VALUE, f"name: {error}")
+            return refusal(Denial(HTTPStatus.CONFLICT, ErrorCode.BAD_VALUE, f"name: {error}"))
         except Overloaded as error:
             return self._busy(str(error))
         except EngineError as error:
-            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode(error.code), error.message)
+            return refusal(Denial(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode(error.code), error.message))
         except OSError as error:
             return _disk_failed(error)
         finally:
@@ -93,11 +94,11 @@ class VoicesPages:
         name = request.match_info["name"]
         if any(info.name == name for info in self._service.voices.built_in):
             message = f"{name!r} is a voice of the model, which cannot be deleted"
-            return refusal(HTTPStatus.CONFLICT, ErrorCode.BAD_VALUE, message)
+            return refusal(Denial(HTTPStatus.CONFLICT, ErrorCode.BAD_VALUE, message))
         try:
             await self._service.voices.delete(name)
         except UnknownVoice as error:
-            return refusal(HTTPStatus.NOT_FOUND, ErrorCode.UNKNOWN_VOICE, str(error))
+            return refusal(Denial(HTTPStatus.NOT_FOUND, ErrorCode.UNKNOWN_VOICE, str(error)))
         except OSError as error:
             return _disk_failed(error)
         log.info("voice deleted name=%s", name)
@@ -117,7 +118,7 @@ class VoicesPages:
             VoiceInfo(form.name, form.language or "en", form.description),
             reference,
             form.consent,
-            self._endpoint.owner(request),
+            self._gatekeeper.owner(request),
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
         await self._service.voices.add(voice)
@@ -138,8 +139,7 @@ class VoicesPages:
         return _told(voice.info, origin="uploaded", created_at=voice.created_at, seconds=round(seconds, 2))
 
     def _busy(self, message: str) -> web.Response:
-        retry_s = max(1, self._service.settings.retry_after_ms // 1000)
-        return refusal(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode.OVERLOADED, message, retry_s)
+        return refusal(self._gatekeeper.busy(message))
 
 
 def _told(info: VoiceInfo, **more: object) -> dict[str, object]:
@@ -149,4 +149,4 @@ def _told(info: VoiceInfo, **more: object) -> dict[str, object]:
 def _disk_failed(error: OSError) -> web.Response:
     log.error("voices cannot be written: %s", error)
     message = "the server could not write the voice to its disk"
-    return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, ErrorCode.INTERNAL, message)
+    return refusal(Denial(HTTPStatus.INTERNAL_SERVER_ERROR, ErrorCode.INTERNAL, message))

@@ -73,6 +73,17 @@ def test_limits_and_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given[0].limits == Limits(idle_s=600.5, contexts=2) and given[0].shutdown_grace_s == 0
 
 
+def test_aliases_of_voices(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    given: list[ServeOptions] = []
+    monkeypatch.setattr("gateway.server.serve", lambda options: given.append(options) or 0)
+    assert main(["serve", "--voice-alias", "alloy=anna", "--voice-alias", "aura-2=ben"]) == 0
+    assert given[0].voice_aliases == {"alloy": "anna", "aura-2": "ben"}
+    for wrong in ("alloy", "=anna", "alloy="):
+        with pytest.raises(SystemExit):
+            main(["serve", "--voice-alias", wrong])
+        assert "names no voice: it looks like NAME=VOICE" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("setting", "why"),
     [

@@ -23,6 +23,14 @@ KEY, OTHER = "k3y-of.the_phone~+/==", "another-key"
 SETTINGS = Settings(keys=ApiKeys({"phone": KEY, "#2": OTHER}))
 
 
+def token(key: str) -> dict:
+    return {"additional_headers": {"Authorization": f"Token {key}"}}
+
+
+def own_header(key: str) -> dict:
+    return {"additional_headers": {"xi-api-key": key}}
+
+
 def bearer(key: str) -> dict:
     return {"additional_headers": {"Authorization": f"Bearer {key}"}}
 
@@ -55,7 +63,7 @@ async def refused(gateway, **options: object):
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER])
-@pytest.mark.parametrize("give", [bearer, subprotocols])
+@pytest.mark.parametrize("give", [bearer, token, own_header, subprotocols])
 async def test_a_client_with_a_key_speaks(locked, log, give, key):
     async with await locked.client(**give(key)) as client:
         assert client.socket.subprotocol in (None, "audio8.v1")
@@ -184,7 +192,7 @@ async def test_a_fault_of_the_server_is_logged_without_the_key(locked, log, monk
         raise RuntimeError("scripted to fail")
 
     broken = {
-        "before the upgrade": "gateway.http.endpoint.StreamEndpoint._no_room",
+        "before the upgrade": "gateway.http.gatekeeper.Gatekeeper.no_room",
         "after it": "gateway.http.endpoint.hello",
     }
     monkeypatch.setattr(broken[where], fail)

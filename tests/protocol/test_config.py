@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 
 import pytest
 from protocol_session import DEFAULTS, RULES
@@ -46,6 +47,14 @@ def test_refused_by_name(key, value):
         RULES.apply(DEFAULTS, {"top_k": 7, key: value})
     assert refused.value.code == ErrorCode.BAD_VALUE
     assert key in refused.value.message
+
+
+def test_another_name_stands_for_a_voice_as_long_as_there_is_one():
+    rules = replace(RULES, aliases={"alloy": "bo", "ada": "bo", "echo": "gone"})
+    assert rules.apply(DEFAULTS, {"voice": "alloy"}).voice == "bo"
+    assert rules.apply(DEFAULTS, {"voice": "ada"}).voice == "ada"
+    with pytest.raises(Refusal, match="unknown voice 'echo'; voices: ada, bo"):
+        rules.apply(DEFAULTS, {"voice": "echo"})
 
 
 def test_unknown_voices_and_keys_are_named_with_what_is_allowed():

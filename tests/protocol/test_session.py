@@ -11,6 +11,7 @@ from protocol.codes import CloseCode, ErrorCode, LocalProtocolError
 from protocol.events import ContextCancelled, ContextOpened, FlushRequested, InputEnded, ReferenceGiven, TextReceived
 from protocol.framing import AudioHeader
 from protocol.limits import Limits
+from protocol.native import Native
 from protocol.session import ServerSession
 
 
@@ -449,7 +450,8 @@ def test_a_context_may_have_another_voice_than_the_reference():
 
 def test_a_voice_that_was_deleted_is_unknown_to_the_next_context():
     peer, voices = Peer(), ["ada", "bo"]
-    peer.session = ServerSession(HELLO, replace(RULES, voices=voices), Limits(), now=0.0)
+    rules = replace(RULES, voices=voices)
+    peer.session = ServerSession(HELLO, rules, Limits(), now=0.0, dialect=Native())
     peer.say("session.config", voice="bo")
     first, _ = peer.say("input.text", text="Hello.", context_id="a")
     voices.remove("bo")

@@ -1,4 +1,4 @@
-"""The server's messages: one method each, queued as frames in the order in which they are said."""
+"""Our own protocol, see SPEC.md: JSON messages of the same names, and audio as binary messages."""
 
 from __future__ import annotations
 
@@ -9,24 +9,18 @@ import orjson
 from protocol.codes import ErrorCode
 from protocol.config import SessionConfig
 from protocol.context import Context
+from protocol.dialect import Dialect
 from protocol.framing import AudioHeader
 from protocol.limits import Limits
-from protocol.messages import PROTOCOL_VERSION, Frame, Hello, Metrics, Usage
+from protocol.messages import PROTOCOL_VERSION, ClientMessage, Hello, Metrics, Usage
+from protocol.parsing import parse_message
 
 
-class Outgoing:
-    """Says what it is told; whether it may be said is decided by its caller."""
+class Native(Dialect):
+    """Each thing that the session says is a message."""
 
-    def __init__(self) -> None:
-        self._frames: list[Frame] = []
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def take(self) -> list[Frame]:
-        """All queued frames, in order."""
-        frames, self._frames = self._frames, []
-        return frames
+    def hear(self, data: str) -> list[ClientMessage]:
+        return [parse_message(data)]
 
     def ready(self, hello: Hello, config: SessionConfig, limits: Limits) -> None:
         self._say(
@@ -48,9 +42,8 @@ class Outgoing:
         self._say("session.progress", context_id=context.name, state=state, **_given(queue_position=queue_position))
 
     def error(self, code: ErrorCode, message: str, fatal: bool = False, **given: object) -> None:
-        """`given`: context_id, about_context_id, retry_after_ms, as far as they are not None."""
         fields = dict(code=code, message=message, fatal=fatal, **_given(**given))
-        self._frames.append(Frame(_json("error", fields), binary=False, error=code))
+        self._say_text(_json("error", fields), error=code)
 
     def audio_start(self, context: Context) -> None:
         self._say(
@@ -64,7 +57,6 @@ class Outgoing:
         )
 
     def audio_segment(self, context: Context, spoken: str) -> None:
-        """The last segment of the context's record."""
         segment = context.record.segments[-1]
         self._say(
             "audio.segment",
@@ -76,13 +68,12 @@ class Outgoing:
         )
 
     def audio(self, context: Context, data: bytes, samples: int) -> None:
-        """The context's next binary message, in its framing; none if an encoder has kept all of it."""
         if not data:
             return
         header = b""
         if context.config.framing == "header":
             header = AudioHeader(context.number, context.messages, samples, context.record.samples).pack()
-        self._frames.append(Frame(header + data, binary=True))
+        self._say_binary(header + data)
 
     def flushed(self, name: str | None, flush_id: str | None, end_sample: int) -> None:
         self._say("input.flushed", context_id=name, flush_id=flush_id, end_sample=end_sample)
@@ -118,7 +109,7 @@ class Outgoing:
         )
 
     def _say(self, kind: str, **fields: object) -> None:
-        self._frames.append(Frame(_json(kind, fields), binary=False))
+        self._say_text(_json(kind, fields))
 
 
 def _json(kind: str, fields: dict[str, object]) -> bytes:
