@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 
 class FrameNoise:
@@ -23,7 +24,7 @@ class FrameNoise:
         bits = np.random.Philox(key=np.array([seed, segment_index], dtype=np.uint64), counter=[0, 0, 0, step])
         return 1 - np.random.Generator(bits).random(self.size, dtype=np.float32)
 
-    def split(self, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def split(self, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[B, size] -> normal [B, semantic], high [B, semantic], fast [B, fast_draws, codebook_size]."""
-        normal, high, fast = np.split(noise, [self.semantic, 2 * self.semantic], axis=1)
-        return normal, high, fast.reshape(len(noise), self.fast_draws, self.codebook_size)
+        fast = noise[:, 2 * self.semantic :].unflatten(1, (self.fast_draws, self.codebook_size))
+        return noise[:, : self.semantic], noise[:, self.semantic : 2 * self.semantic], fast

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from inference.checkpoint import Checkpoint, Voice
+from inference.kv import PrefixKV
 from inference.messages import Reference, Submit
 from inference.prefixes import PrefixCache
 from inference.prompt import Prompt, PromptBuilder
-from inference.runner import ARRunner, PrefixKV
+from inference.runner import ARRunner
 from inference.sequence import Sequence
 
 
@@ -26,7 +27,7 @@ class Prefiller:
         for name, voice in self._voices.items():
             columns = self._prompts.prefix(voice.reference)
             self._runner.prefill(slot, columns, 0)
-            self._kept[name] = self._runner.snapshot(slot, columns.shape[1])
+            self._kept[name] = self._runner.kv.snapshot(slot, columns.shape[1])
 
     def keep(self, slot: int, reference: Reference) -> None:
         """Compute a reference's prefix, in a slot that nobody uses, if it is not kept yet and there is room for it."""
@@ -50,7 +51,7 @@ class Prefiller:
         """Prefill into a free slot."""
         kept = self._prefix(request)
         if kept is not None:
-            self._runner.restore(slot, kept)
+            self._runner.kv.restore(slot, kept)
         else:
             self._runner.prefill(slot, prompt.packed[:, : prompt.prefix], 0)
             self._keep(slot, request.reference, prompt.prefix)
@@ -65,7 +66,7 @@ class Prefiller:
     def _keep(self, slot: int, reference: Reference | None, positions: int) -> None:
         """The slot begins with the prefix of a reference that is likely to come again."""
         if reference is not None and self._references.takes(positions):
-            self._references.put(reference, self._runner.snapshot(slot, positions))
+            self._references.put(reference, self._runner.kv.snapshot(slot, positions))
 
     def _reference(self, request: Submit) -> Reference | None:
         return request.reference if request.voice is None else self._voices[request.voice].reference

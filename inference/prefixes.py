@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from inference.kv import PrefixKV
 from inference.messages import Reference
-from inference.runner import PrefixKV
 
 
 class PrefixCache:

@@ -55,7 +55,7 @@ async def test_kept_prefixes_and_steps_one_behind_give_the_same_samples(embedded
 async def test_fewer_slots_from_less_memory_give_the_same_samples(embedded, offline):
     """Who has no slot waits for one."""
     runner = offline.runner
-    slot = runner.keys[:, 0].nbytes + runner.values[:, 0].nbytes
+    slot = runner.kv.keys[:, 0].nbytes + runner.kv.values[:, 0].nbytes
     share = (weight_bytes(runner.model) + 2.5 * slot) / host_memory()
     async with embedded(stages__0__gpu_memory_utilization=share) as engine:
         check_same(*await speak(engine, offline), offline.stateful)

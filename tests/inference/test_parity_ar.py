@@ -59,10 +59,10 @@ def test_prefill_then_single_steps(case):
     model, values = case
     packed = values["prompt"][0]
     runner = ARRunner(model, width=4, slots=2)
-    sequence = runner.sequence(1, packed[:, :16], 0, GREEDY, 0)
+    sequence, rows = runner.sequence(1, packed[:, :16], 0, GREEDY, 0), torch.tensor([1, 2, 2, 2])
     with torch.inference_mode():
         for step, expected in enumerate(values["step_logits"]):
-            hidden = runner._slow([sequence], torch.tensor([1, 2, 2, 2]))
+            hidden = runner.frame.slow(rows, runner.attend([sequence], rows))
             logits = model.semantic_logits(model.norm(hidden))[0]
             np.testing.assert_allclose(logits, allowed(model, expected), atol=5e-5)
             np.testing.assert_allclose(model_fast_hidden(model, hidden[0]), values["step_fast_hidden"][step], atol=5e-5)

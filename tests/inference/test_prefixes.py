@@ -8,11 +8,12 @@ import torch
 from checkpoints import write_checkpoint
 
 from inference.checkpoint import Checkpoint
+from inference.kv import PrefixKV
 from inference.memory import spare_slots
 from inference.messages import Reference, Sampling, Submit
 from inference.prefill import Prefiller
 from inference.prefixes import PrefixCache
-from inference.runner import ARRunner, PrefixKV
+from inference.runner import ARRunner
 
 
 def reference(number: int, frames: int = 12) -> Reference:

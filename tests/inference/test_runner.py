@@ -66,8 +66,8 @@ def test_a_kept_prefix_changes_nothing(checkpoint, model):
     prompt = builder.build(TEXTS[1], voice)
     runner = ARRunner(model, width=2, slots=2, ignore_eos=True)
     runner.prefill(0, prompt.packed[:, : prompt.prefix], 0)
-    kept = runner.snapshot(0, prompt.prefix)
-    runner.restore(1, kept)
+    kept = runner.kv.snapshot(0, prompt.prefix)
+    runner.kv.restore(1, kept)
     frames = []
     for slot in (0, 1):
         sequence = runner.sequence(slot, prompt.packed, prompt.prefix, Sampling(), 0)
