@@ -58,4 +58,4 @@ page-tools:
 	  echo "cannot install from here: $$missing; the page tests that need it will not run"
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) .clients build dist *.egg-info

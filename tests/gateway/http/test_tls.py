@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from certificates import OPENSSL, make_certificate
 from checkpoints import write_checkpoint
 from scripted_engine import ScriptedEngine
 from stream_client import StreamClient
@@ -28,18 +28,7 @@ from gateway.server import make_app, shut_down
 from gateway.settings import Settings
 from protocol.limits import Limits
 
-OPENSSL = shutil.which("openssl")
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl to make a certificate with")
-
-
-def make_certificate(folder: Path, name: str = "tls") -> tuple[Path, Path]:
-    """A self-signed certificate for localhost and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2")
-    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    command = (OPENSSL, "req", "-x509", *curve, *subject, "-out", certificate, "-keyout", key)
-    subprocess.run(command, check=True, capture_output=True)
-    return certificate, key
 
 
 @pytest.fixture
