@@ -31,7 +31,7 @@ class Ready:
 class AudioChunk:
     """One binary message.  `start`: index of its first sample in the context; `data`: the samples in `format`.
 
-    In `opus` and `mp3` the data of a context's chunks, joined, is one file.  Only a decoder knows which samples are in
+    In an encoded format the data of a context's chunks, joined, is one file.  Only a decoder knows which samples are in
     a chunk: `samples` is None, and `start` is where its segment begins.
     """
 
@@ -45,7 +45,7 @@ class AudioChunk:
     def array(self) -> np.ndarray:
         """(samples,) without a copy: int16 for `pcm`, float32 for `f32`, uint8 for `mulaw` and `alaw`.
 
-        Raises TypeError for `opus` and `mp3`.
+        Raises TypeError for encoded formats.
         """
         if self.samples is None:
             raise TypeError(
@@ -55,7 +55,7 @@ class AudioChunk:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts; of `opus` and `mp3`, about."""
+        """How long it lasts; in an encoded format, about."""
         return len(self.data) / _ENCODED_BYTES_PER_S if self.samples is None else self.samples / self.sample_rate
 
 

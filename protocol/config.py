@@ -12,7 +12,7 @@ from protocol.text import shown
 SAMPLE_RATES = (8000, 16000, 22050, 24000, 32000, 44100, 48000)
 NATIVE_RATE = 44100
 BYTES_PER_SAMPLE = {"pcm": 2, "f32": 4, "mulaw": 1, "alaw": 1}
-ENCODED_FORMATS = ("opus", "mp3")  # one stream for a whole context: no sample has bytes of its own
+ENCODED_FORMATS = ("opus", "mp3", "aac", "flac", "wav")  # one file for a whole context
 FORMATS = (*BYTES_PER_SAMPLE, *ENCODED_FORMATS)
 GRANULARITIES = ("clause", "sentence", "none")
 PREPARATIONS = ("full", "markup", "none")
@@ -20,6 +20,7 @@ FRAMINGS = ("bare", "header")
 MOST_CHUNK_FRAMES = 25
 MOST_BUFFER_DELAY_MS = 5000
 MOST_TEMPERATURE = 2.0
+LEAST_SPEED, MOST_SPEED = 0.25, 4.0
 MOST_TOP_K = 4096
 MOST_SEED = 2**63 - 1
 MEANINGFUL_NULL = ("voice", "seed")  # null: no voice; a seed drawn for each context
@@ -47,6 +48,7 @@ class SessionConfig:
     language: str | None = None
     response_format: str = "pcm"
     sample_rate: int | None = None
+    speed: float = 1.0
     split_granularity: str = "clause"
     max_buffer_delay_ms: int | None = None
     text_preparation: str = "full"
@@ -180,10 +182,13 @@ def _integer(least: int, most: int) -> Check:
     return check
 
 
-def _number(most: float) -> Check:
+def _number(most: float, least: float = 0.0) -> Check:
+    """From `least` on, or above 0, up to `most`."""
+
     def check(_: ConfigRules, key: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
-            raise _bad(key, value, f"a number above 0, at most {most:g}")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most or value == 0:
+            raise _bad(key, value, f"a number {f'from {least:g} to' if least else 'above 0, at most'} {most:g}")
         return float(value)
 
     return check
@@ -194,6 +199,7 @@ _CHECKS: dict[str, Check] = {
     "language": ConfigRules._language,
     "response_format": _one_of(FORMATS),
     "sample_rate": _one_of(SAMPLE_RATES),
+    "speed": _number(MOST_SPEED, LEAST_SPEED),
     "temperature": _number(MOST_TEMPERATURE),
     "top_k": _integer(1, MOST_TOP_K),
     "top_p": _number(1.0),

@@ -1,31 +1,54 @@
-"""Decoders that are not the gateway's library: libsndfile with libopus and libmpg123."""
+"""Decoders that are not the gateway's library: libsndfile with libopus, libmpg123 and libFLAC; of AAC there is none."""
 
 from __future__ import annotations
 
 import io
 
+import av
 import numpy as np
 import soundfile
 
-MP3_DELAY = 1105  # samples that a decoder puts before the first, at every rate
+DELAYS = {"mp3": 1105, "aac": 1024}  # samples that a decoder puts before the first, at every rate
+LONGEST_FRAME = {"mp3": 1152, "aac": 1024}
+MP3_DELAY = DELAYS["mp3"]
 
 
 def decode(data: bytes) -> tuple[np.ndarray, int]:
     """A whole file -> (float64 [n], sample rate)."""
-    samples, rate = soundfile.read(io.BytesIO(data))
-    assert samples.ndim == 1
-    return samples, rate
+    if data[:2] == b"\xff\xf1":
+        return _decode_adts(data)
+    with _Streamed(io.BytesIO(data)) as file:
+        assert file.channels == 1
+        blocks = [np.empty(0)]
+        while len(block := file.read(1 << 16)):
+            blocks.append(block)
+        return np.concatenate(blocks), file.samplerate
+
+
+class _Streamed(soundfile.SoundFile):
+    """Read from its beginning to its end: a FLAC stream does not tell its length, so that one can seek in it."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _decode_adts(data: bytes) -> tuple[np.ndarray, int]:
+    with av.open(io.BytesIO(data), format="aac") as file:
+        frames = list(file.decode(audio=0))
+    assert {frame.layout.name for frame in frames} == {"mono"}
+    return np.concatenate([frame.to_ndarray()[0] for frame in frames]).astype(np.float64), frames[0].sample_rate
 
 
 def heard_of(response_format: str, data: bytes, rate: int, samples: int) -> np.ndarray:
     """The `samples` that a context of that format says it has, as a listener hears them."""
     decoded, decoded_rate = decode(data)
     assert decoded_rate == rate
-    if response_format == "opus":
+    if response_format not in DELAYS:
         assert len(decoded) == samples
         return decoded
-    assert samples + MP3_DELAY <= len(decoded) < samples + MP3_DELAY + 2 * 1152
-    return decoded[MP3_DELAY : MP3_DELAY + samples]
+    delay = DELAYS[response_format]
+    assert samples + delay <= len(decoded) < samples + delay + 2 * LONGEST_FRAME[response_format]
+    return decoded[delay : delay + samples]
 
 
 def tone(first: int, count: int, rate: int = 44100, hertz: float = 440.0) -> np.ndarray:

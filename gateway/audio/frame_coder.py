@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.audio.samples import to_int16
+
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """`name` and `options` as FFmpeg has them; `sample_format`: its name of float, packed or planar."""
+    """`name` and `options` as FFmpeg has them; `sample_format`: its name of float, packed or planar, or of 16 bits."""
 
     name: str
     sample_format: str
-    bit_rate: int
+    bit_rate: int | None
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -30,12 +32,14 @@ class FrameCoder:
         self._new_frame = av.AudioFrame.from_ndarray
         self._context = av.CodecContext.create(codec.name, "w")
         self._context.sample_rate, self._context.layout = rate, "mono"
-        self._context.format, self._context.bit_rate = codec.sample_format, codec.bit_rate
+        self._context.format = codec.sample_format
+        if codec.bit_rate is not None:
+            self._context.bit_rate = codec.bit_rate
         self._context.options = dict(codec.options)
         self._context.thread_count = 1
         self._context.open()
         self.frame_samples: int = self._context.frame_size
-        self.head: bytes = self._context.extradata or b""  # the codec's header, of Opus the OpusHead
+        self.head: bytes = self._context.extradata or b""  # the codec's header: OpusHead, STREAMINFO
         self.delay = 0  # known with the first packet
         self.given = 0  # samples, silence of `pad` included
         self._sound_end = 0  # position behind the last one that is not such silence
@@ -79,7 +83,9 @@ class FrameCoder:
         ]
 
     def _send(self, samples: np.ndarray, position: int) -> list[bytes]:
-        frame = self._new_frame(samples[None], format=self._context.format.name, layout="mono")
+        name = self._context.format.name
+        values = to_int16(samples) if name == "s16" else samples
+        frame = self._new_frame(values[None], format=name, layout="mono")
         frame.sample_rate, frame.pts = self._context.sample_rate, position
         return self._receive(frame)
 

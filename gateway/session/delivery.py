@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from gateway.audio.encoding import open_encoder
-from gateway.audio.samples import SegmentResampler, resampled_length
+from gateway.audio.samples import SegmentConverter, wire_length
 from gateway.session.utterance import (
     AudioPiece,
     AudioRest,
@@ -37,7 +37,8 @@ class Delivery:
         clock: Callable[[], float],
         put: Callable[[Item], None],
     ) -> None:
-        self._rate, self._seed, self._tally, self._speaking = config.rate, seed, tally, speaking
+        self._rate, self._speed = config.rate, config.speed
+        self._seed, self._tally, self._speaking = seed, tally, speaking
         self._frame_samples, self._clock, self._put = frame_samples, clock, put
         self._work: asyncio.Queue[Speech | Mark] = asyncio.Queue()  # bounded by the text and the flushes of a context
         self._encoder = open_encoder(config.response_format, config.rate)
@@ -67,7 +68,7 @@ class Delivery:
 
     async def _deliver(self, speech: Speech) -> None:
         """All audio of one segment; a segment without any is announced all the same."""
-        resampler = SegmentResampler(self._rate)
+        converter = SegmentConverter(self._rate, self._speed)
         begun, count = False, 0
         async for chunk in speech.stream:
             if not begun:
@@ -75,8 +76,8 @@ class Delivery:
                 begun = True
             if speech.stream.finished is not None:
                 native = speech.stream.finished.codes.shape[1] * self._frame_samples
-                speech.total = resampled_length(native, self._rate)
-            samples = resampler.resample(chunk.samples, chunk.last)
+                speech.total = wire_length(native, self._rate, self._speed)
+            samples = await converter.convert(chunk.samples, chunk.last)
             count += len(samples)
             if len(samples):
                 self._put_audio(speech, await self._encoder.encode(samples), len(samples))

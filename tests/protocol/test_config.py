@@ -10,7 +10,7 @@ import pytest
 from protocol_session import DEFAULTS, RULES
 
 from protocol.codes import ErrorCode, Refusal
-from protocol.config import SAMPLE_RATES
+from protocol.config import ENCODED_FORMATS, SAMPLE_RATES
 
 REFERENCE = ("ref_audio", "ref_text")
 SOUND = base64.b64encode(b"sound").decode()
@@ -21,17 +21,19 @@ TAKEN = [
     ("seed", 2**63 - 1), ("seed", None), ("max_new_tokens", 1), ("max_new_tokens", 2048),
     ("initial_codec_chunk_frames", 25), ("codec_chunk_frames", 4), ("split_granularity", "none"),
     ("max_buffer_delay_ms", 0), ("max_buffer_delay_ms", 5000), ("framing", "header"),
-    ("text_preparation", "markup"), ("text_preparation", "none"),
+    ("text_preparation", "markup"), ("text_preparation", "none"), ("speed", 0.25), ("speed", 4),
+    ("response_format", "wav"), ("response_format", "aac"), ("response_format", "flac"),
 ]  # fmt: skip
 
 REFUSED = [
-    ("voice", 5), ("voice", ["ada"]), ("language", "xx"), ("language", 1), ("response_format", "wav"),
-    ("response_format", "aac"), ("response_format", ["opus"]), ("response_format", {}), ("sample_rate", 44101),
+    ("voice", 5), ("voice", ["ada"]), ("language", "xx"), ("language", 1), ("response_format", "ogg"),
+    ("response_format", "pcm16"), ("response_format", ["opus"]), ("response_format", {}), ("sample_rate", 44101),
     ("sample_rate", "44100"), ("sample_rate", True), ("temperature", 0), ("temperature", 2.1), ("temperature", True),
     ("temperature", "1"), ("temperature", 10**400), ("top_k", 0), ("top_k", 1.0), ("top_p", 0), ("top_p", 1.1),
     ("top_p", float("nan")), ("seed", -1), ("seed", 2**63), ("seed", 1.5), ("seed", False), ("max_new_tokens", 0),
     ("max_new_tokens", 2049), ("initial_codec_chunk_frames", 0), ("codec_chunk_frames", 26), ("codec_chunk_frames", 3),
     ("split_granularity", "word"), ("max_buffer_delay_ms", 5001), ("framing", "raw"), ("text_preparation", True),
+    ("speed", 0), ("speed", 0.2), ("speed", 4.01), ("speed", True), ("speed", "1"), ("speed", float("nan")),
     ("ref_audio", "data:audio/wav;base64,AA=="), ("ref_text", "what was said"), ("ref_audio", 5),
 ]  # fmt: skip
 
@@ -100,7 +102,7 @@ def test_opus_has_its_own_rate_and_no_other():
         RULES.apply(RULES.apply(DEFAULTS, {"sample_rate": 16000}), {"response_format": "opus"})
 
 
-@pytest.mark.parametrize("name", ["opus", "mp3"])
+@pytest.mark.parametrize("name", ENCODED_FORMATS)
 def test_encoded_audio_has_no_headers(name):
     with pytest.raises(Refusal, match=f"framing must be bare, or null, with response_format {name}") as refused:
         RULES.apply(RULES.apply(DEFAULTS, {"framing": "header"}), {"response_format": name})

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import threading
+import wave
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
-from decoding import MP3_DELAY, decibels, decode, deviation, heard_of, tone
+from decoding import DELAYS, MP3_DELAY, decibels, decode, deviation, heard_of, tone
 
 from gateway.audio.encoding import open_encoder
 from gateway.audio.ogg import OggOpusPages, checksum
+from gateway.audio.samples import to_pcm
+from gateway.audio.wav import wav_header
 from protocol.config import SAMPLE_RATES
 
-KINDS = [("opus", 48000), *(("mp3", rate) for rate in SAMPLE_RATES)]
+KINDS = [("opus", 48000), *((name, rate) for name in ("mp3", "aac", "flac") for rate in SAMPLE_RATES)]
 OPUS_LATE = 960 + 312  # samples of a packet, and of look-ahead
 kinds = pytest.mark.parametrize(("name", "rate"), KINDS)
 
@@ -95,9 +99,9 @@ async def test_padding_brings_out_all_that_was_given(name, rate):
     data = await encoder.encode(samples)
     padding, silence = await encoder.pad()
     heard, _ = decode(data + padding)
-    start = 0 if name == "opus" else MP3_DELAY
+    start = DELAYS.get(name, 0)
     assert abs(int(np.abs(heard).argmax()) - start - len(samples) + 2) <= 3
-    assert 0 < silence < (OPUS_LATE if name == "opus" else 2 * mp3_frame(rate) + MP3_DELAY)
+    assert 0 < silence < {"opus": OPUS_LATE, "mp3": 2 * mp3_frame(rate) + MP3_DELAY, "aac": 3072, "flac": 1152}[name]
     assert await encoder.pad() == (b"", 0)
     data += padding + await encoder.encode(samples) + await encoder.finish()
     again = heard_of(name, data, rate, 2 * len(samples) + silence)
@@ -106,7 +110,30 @@ async def test_padding_brings_out_all_that_was_given(name, rate):
     assert abs(int(clicks[-1]) - 2 * len(samples) - silence) <= 6
 
 
-@pytest.mark.parametrize("name", ["opus", "mp3", "pcm"])
+@pytest.mark.parametrize("name", ["mp3", "aac", "flac", "wav"])
+async def test_a_prefix_is_a_file(name):
+    """Of the first 4 frames less than two blocks are missing, besides what a decoder is late."""
+    first, *_ = await encoded(name, 24000, cut(tone(0, 48000, 24000), 24000))
+    heard, rate = decode(first)
+    assert rate == 24000
+    assert 8192 * 24000 // 44100 - len(heard) < 2 * 1152
+    heard = heard[DELAYS.get(name, 0) :]
+    assert decibels(heard, deviation(heard, 24000)) > 25
+
+
+async def test_wav_is_to_the_bit_and_leaves_its_length_open():
+    data = b"".join(await encoded("wav", 24000, [tone(0, 5000, 24000), tone(5000, 100, 24000)]))
+    assert data[4:8] == data[40:44] == b"\xff" * 4
+    assert data[44:] == to_pcm(tone(0, 5100, 24000))
+
+
+async def test_wav_of_a_known_length_is_read_by_the_standard_library():
+    samples = to_pcm(tone(0, 1000, 8000))
+    with wave.open(io.BytesIO(wav_header(8000, len(samples)) + samples)) as file:
+        assert (file.getframerate(), file.getnchannels(), file.readframes(2000)) == (8000, 1, samples)
+
+
+@pytest.mark.parametrize("name", ["opus", "mp3", "aac", "flac", "wav", "pcm"])
 async def test_nothing_becomes_nothing(name):
     encoder = open_encoder(name, 48000)
     assert await encoder.pad() == (b"", 0)
@@ -119,7 +146,7 @@ async def test_encoders_have_no_threads_of_their_own():
     if not tasks.exists():
         pytest.skip("threads are counted in /proc")
     await encoded("opus", 48000, [tone(0, 4800)])  # the library is loaded, and the pool has its thread
-    encoders = [open_encoder(name, 48000) for name in ("opus", "mp3") * 4]
+    encoders = [open_encoder(name, 48000) for name in ("opus", "mp3", "aac", "flac") * 2]
     before = len(list(tasks.iterdir()))
     for encoder in encoders:
         await encoder.encode(tone(0, 4800))

@@ -1,4 +1,4 @@
-"""Opus and MP3 over a real socket: what comes, joined, is a file, and the positions are right."""
+"""Encoded formats over a real socket: what comes, joined, is a file, and the positions are right."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from protocol.config import SAMPLE_RATES
 from protocol.limits import Limits
 
 TEXT = "The first one is here. The second is over there, and it is longer. The third."
-KINDS = [("opus", 48000), *(("mp3", rate) for rate in SAMPLE_RATES)]
-formats = pytest.mark.parametrize("name", ["opus", "mp3"])
+KINDS = [
+    ("opus", 48000),
+    *(("mp3", rate) for rate in SAMPLE_RATES),
+    *((name, 24000) for name in ("aac", "flac", "wav")),
+]
+formats = pytest.mark.parametrize("name", ["opus", "mp3", "aac"])
 
 
 def endless_tone(hertz: float = 440.0) -> Callable[[int, int], np.ndarray]:
@@ -33,7 +37,7 @@ def endless_tone(hertz: float = 440.0) -> Callable[[int, int], np.ndarray]:
     return wave
 
 
-def length(spoken: str, rate: int) -> int:
+def length(spoken: str, rate: float) -> int:
     return floor(frames_for(spoken) * FRAME_SAMPLES * rate / 44100 + 0.5)
 
 
@@ -83,6 +87,20 @@ async def test_opus_keeps_the_phase_over_the_borders_of_segments(run_gateway):
         near[max(0, border - 960) : border + 960] = True
     assert noise[~near].max() < 0.03
     assert all(noise[border - 960 : border + 960].max() < 0.25 for border in borders)  # of 0.4: no jump of the phase
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.3])
+async def test_faster_speech_is_shorter_and_has_the_same_pitch(run_gateway, speed):
+    async with run_gateway(ScriptedEngine(waveform=endless_tone())) as gateway, await gateway.client() as client:
+        await client.say("session.config", speed=speed, sample_rate=24000)
+        await client.speak(TEXT)
+        heard = await client.whole("_0")
+    lengths = [length(segment["spoken"], 24000 / speed) for segment in heard.all("audio.segment")]
+    assert len(heard.audio) == 2 * sum(lengths) == 2 * heard.all("audio.done")[0]["samples"]
+    assert heard.end["usage"]["audio_ms"] == pytest.approx(sum(lengths) / 24, abs=1)
+    samples = np.frombuffer(heard.audio, "<i2")[2400 : lengths[0] - 2400]
+    pitch = np.abs(np.fft.rfft(samples * np.hanning(len(samples)))).argmax() * 24000 / len(samples)
+    assert abs(pitch - 440) < 2
 
 
 @formats
