@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 import torch
 from real_engine import EXTRA, OURS, deploy_file
+from running_gateway import running
 
+from gateway.assets import DEPLOY_CONFIG
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineStream
+from gateway.server import settings_from
 from inference.checkpoint import Checkpoint
 from inference.chunking import PIECE_FRAMES
 from inference.codec import Codec
@@ -105,6 +108,15 @@ class HeardEngine(Engine):
     def rows(self) -> list[int]:
         """Streams in each step so far, as reported."""
         return [rows for report in self.reports if isinstance(report, ARReport) for _, rows in report.steps]
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[int, HeardEngine]]:
+    """The gateway with the embedded voice as it ships: its port, and the engine."""
+    engine = HeardEngine(None, DEPLOY_CONFIG, "cpu", "warning")
+    await engine.start()
+    async with running(engine, settings_from(engine.deploy)) as gateway:
+        yield gateway.port, engine
 
 
 @pytest.fixture

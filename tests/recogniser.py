@@ -41,9 +41,10 @@ def transcript(model: WhisperModel, samples: np.ndarray, rate: int) -> str:
 
 def word_errors(spoken: list[str], understood: list[str]) -> float:
     """Word error rate, both sides spelt alike and numbers digit by digit."""
-    return jiwer.wer([_plain(text) for text in spoken], [_plain(text) for text in understood])
+    return jiwer.wer(list(map(plain_words, spoken)), list(map(plain_words, understood)))
 
 
-def _plain(text: str) -> str:
+def plain_words(text: str) -> str:
+    """The words of a text as they are compared: small letters, one spelling, numbers digit by digit."""
     normal = re.sub(r"[$%.]", " ", EnglishTextNormalizer()(text))
     return " ".join(re.sub(r"\d", lambda digit: f" {_DIGIT_WORDS[digit[0]]} ", normal).split())

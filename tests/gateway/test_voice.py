@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from embedded import STEP, HeardEngine
+from embedded import STEP, serving
 from recogniser import recogniser, transcript, word_errors
-from running_gateway import running
 from scraped import Series, scrape
 from stream_client import Heard, StreamClient
 
-from gateway.assets import DEPLOY_CONFIG
 from gateway.bench.listener import Utterance, listen
 from gateway.bench.load import Load, Pace
 from gateway.bench.player import UNDERRUN_S, Released
 from gateway.bench.prompts import read_lines, texts
 from gateway.engine.stream import EngineStream
-from gateway.server import settings_from
 from inference.checkpoint import EMBEDDED, Checkpoint
 from protocol.client import connect
 
@@ -39,15 +34,6 @@ VOICES = ("aria", "clara", "juno", "milo")
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory):
     return recogniser(tmp_path_factory.mktemp("whisper"))
-
-
-@asynccontextmanager
-async def serving() -> AsyncIterator[tuple[int, HeardEngine]]:
-    """The gateway with the embedded voice as it ships: its port, and the engine."""
-    engine = HeardEngine(None, DEPLOY_CONFIG, "cpu", "warning")
-    await engine.start()
-    async with running(engine, settings_from(engine.deploy)) as gateway:
-        yield gateway.port, engine
 
 
 async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:

@@ -16,6 +16,7 @@ from recogniser import recogniser, transcript
 from recordings import RATE, resampled, sound_file, speech, wav, webm
 from recordings import transcript as said_by
 from stream_client import StreamClient
+from voice_measures import pitch
 
 from gateway.assets import DEPLOY_CONFIG
 from gateway.engine.engine import Engine
@@ -53,19 +54,6 @@ def test_every_container_gives_nearly_the_same_codes(codec):
         assert np.mean(got[0, :frames] == expected[0, :frames]) > 0.7, kind  # of the semantic codebook
 
 
-def pitch(samples: np.ndarray) -> float:
-    """Hz: the median of the voiced windows, by autocorrelation."""
-    size, found = 2048, []
-    shortest, longest = RATE // 400, RATE // 70
-    for start in range(0, len(samples) - size, size // 2):
-        window = samples[start : start + size] * np.hanning(size)
-        alike = np.fft.irfft(np.abs(np.fft.rfft(window, 4 * size)) ** 2)
-        lag = shortest + int(np.argmax(alike[shortest:longest]))
-        if window.std() > 0.01 and alike[lag] > 0.4 * alike[0]:
-            found.append(RATE / lag)
-    return float(np.median(found))
-
-
 async def spoken(port: int, voice: str) -> np.ndarray:
     async with await StreamClient.open(port) as client:
         await client.say("session.config", voice=voice, seed=5)
@@ -94,7 +82,7 @@ async def test_uploaded_voices_speak_as_they_do_and_never_say_the_transcript(tmp
         await shut_down(runner.app)
         await runner.cleanup()
         await engine.close()
-    high, low = map(pitch, heard)
+    high, low = (pitch(samples, RATE) for samples in heard)
     assert high > 1.15 * low, (high, low)
     judge = recogniser(tmp_path_factory.mktemp("whisper"))
     for voice, samples in zip(VOICES, heard, strict=True):
