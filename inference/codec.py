@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from inference.codec_transformer import WindowTransformer
+from inference.codec_transformer import MOST_POSITIONS, WindowTransformer
 from inference.config import ArkttsConfig
 from inference.convolution import (
     CausalConv,
@@ -192,6 +192,7 @@ class Codec(nn.Module):
     def __init__(self, config: ArkttsConfig):
         super().__init__()
         self.frame_samples = config.codec_frame_size
+        self._most_encoded = MOST_POSITIONS // math.prod(config.codec_downsample_factors)  # the encoder's positions
         self.encoder = Encoder(config)
         self.quantizer = Quantizer(config)
         self.decoder = Decoder(config)
@@ -200,10 +201,10 @@ class Codec(nn.Module):
         """codes int64 [B, Q, T] -> waveform [B, T * frame_samples] in −1…1.
 
         With a stream's `history` the codes go on where its last call ended, and the pieces joined equal one decode of
-        the whole; without one this is a whole.
+        the whole; without one this is a whole.  Raises ValueError beyond 16,384 frames.
         """
         history = history or History()
-        history.begin()
+        history.begin(codes.shape[-1], MOST_POSITIONS)
         latent = self.quantizer.post_module(self.quantizer.decode(codes), history)
         return self.decoder(self.quantizer.upsample(latent, history), history)[:, 0]
 
@@ -211,10 +212,10 @@ class Codec(nn.Module):
         """waveform [B, N] -> codes int64 [B, Q, ceil(N / frame_samples)]; padded with zeros on the right.
 
         With a recording's `history` the waveform goes on where its last call ended: pieces of whole frames, joined,
-        give what one call gives for the whole.
+        give what one call gives for the whole.  Raises ValueError beyond 16,384 of the encoder's positions.
         """
         history = history or History()
-        history.begin()
         frames = math.ceil(waveform.shape[-1] / self.frame_samples)
+        history.begin(frames, self._most_encoded)
         padded = F.pad(waveform, (0, frames * self.frame_samples - waveform.shape[-1]))
         return self.quantizer.encode(self.encoder(padded[:, None], history), history)

@@ -35,8 +35,7 @@ class StatefulDecoder:
         history = stack_histories(states) if len(states) > 1 else states[0]
         waveform = self._codec.decode(_to(codes, self._device), history)
         if len(states) > 1:
-            for state, kept in zip(states, unstack_history(history), strict=True):
-                state.kept = kept.kept
+            unstack_history(history, states, codes.shape[2])
         return waveform.float().cpu().numpy()
 
 

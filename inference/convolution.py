@@ -16,12 +16,17 @@ class History:
     A fresh history (all zeros before the first sample) makes a pass over a whole sequence.
     """
 
-    def __init__(self, kept: list[Tensor] | None = None):
+    def __init__(self, kept: list[Tensor] | None = None, frames: int = 0):
+        """`frames`: that have passed, of the row that has most; the host's count, so that no device is asked."""
         self.kept: list[Tensor] = kept or []
+        self.frames = frames
         self._next = 0
 
-    def begin(self) -> None:
-        """Start of a pass."""
+    def begin(self, frames: int, most: int) -> None:
+        """Start of a pass over so many more frames.  Raises ValueError if there are more than `most` with those."""
+        if self.frames + frames > most:
+            raise ValueError(f"a codec stream holds at most {most} frames, got {self.frames + frames}")
+        self.frames += frames
         self._next = 0
 
     def recall(self, batch: int, channels: int, length: int, like: Tensor) -> Tensor:
@@ -38,13 +43,15 @@ class History:
 
 def stack_histories(histories: list[History]) -> History:
     """Rows of several streams as one history; all must have begun."""
-    return History([torch.cat(rows) for rows in zip(*(h.kept for h in histories), strict=True)])
+    kept = [torch.cat(rows) for rows in zip(*(h.kept for h in histories), strict=True)]
+    return History(kept, max(h.frames for h in histories))
 
 
-def unstack_history(history: History) -> list[History]:
-    """The inverse of `stack_histories`, one row each."""
-    rows = history.kept[0].shape[0]
-    return [History([value[row : row + 1].clone() for value in history.kept]) for row in range(rows)]
+def unstack_history(history: History, histories: list[History], frames: int) -> None:
+    """What a pass over `frames` has made of stacked histories, back into each."""
+    for row, own in enumerate(histories):
+        own.kept = [value[row : row + 1].clone() for value in history.kept]
+        own.frames += frames
 
 
 def _with_past(x: Tensor, length: int, history: History) -> Tensor:

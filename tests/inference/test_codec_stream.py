@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from checkpoints import small_codec
+from checkpoints import small_codec, small_config
 
 from inference.codec import Codec
 from inference.codec_stream import StatefulDecoder, WindowedDecoder
+from inference.convolution import History
 
 LENGTHS = (1, 3, 4, 5, 28, 29, 30, 54, 150, 300)
 
@@ -80,3 +81,27 @@ def test_windowed_keeps_exactly_the_new_frames(codec, frames):
             expected = codec.decode(window)[0, context * 2048 :].numpy()
         np.testing.assert_array_equal(samples[start * 2048 : (start + new) * 2048], expected)
         start += new
+
+
+def test_a_stream_that_outgrows_its_positions_is_refused_before_anything_moves(codec):
+    decoder = StatefulDecoder(codec)
+    states = [decoder.open(), decoder.open()]
+    decoder.decode(states[:1], codes_of(2))
+    decoder.decode(states[1:], codes_of(2))
+    states[1].frames = 16_380
+    kept = [value.clone() for value in states[0].kept]
+    with pytest.raises(ValueError, match="at most 16384 frames, got 16385"):
+        decoder.decode(states, np.concatenate([codes_of(5)] * 2))
+    assert states[0].frames == 2 and states[1].frames == 16_380
+    assert all(torch.equal(*pair) for pair in zip(kept, states[0].kept, strict=True))
+    decoder.decode(states, np.concatenate([codes_of(4)] * 2))
+    assert [state.frames for state in states] == [6, 16_384]
+
+
+def test_a_piece_of_a_stream_asks_for_no_value():
+    """Tensors without values: whatever asks for one raises, so a graph can hold the decode."""
+    with torch.device("meta"), torch.inference_mode():
+        codec = Codec(small_config())
+        codes, history = torch.zeros((2, 10, 4), dtype=torch.int64), History()
+        for _ in range(2):
+            assert codec.decode(codes, history).shape == (2, 4 * codec.frame_samples)

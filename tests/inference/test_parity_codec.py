@@ -69,7 +69,7 @@ def test_the_window_forgets(codec):
     history = History()
     pieces = []
     for piece in quantized.split(25, dim=-1):
-        history.begin()
+        history.begin(0, 1)
         pieces.append(codec.quantizer.post_module(piece, history))
     for post in (whole, torch.cat(pieces, dim=-1)):
         np.testing.assert_allclose(post[0].T[values["frame_index"]], values["post_module"], atol=3e-5)
