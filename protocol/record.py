@@ -68,8 +68,12 @@ class SpokenRecord:
     def add(self, samples: int, total: int | None) -> None:
         """`samples` more of the last segment are sent, which will have `total` as far as that is known."""
         self.segments[-1].sent += samples
-        self.segments[-1].total = total
         self.samples += samples
+        self.expect(total)
+
+    def expect(self, total: int | None) -> None:
+        """The last segment will have so many samples; None: that is not known."""
+        self.segments[-1].total = total
 
     def close(self) -> None:
         """The last segment has all its samples."""

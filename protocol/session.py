@@ -143,6 +143,7 @@ class ServerSession:
         if samples < 1 or (width is not None and len(data) != samples * width):
             raise LocalProtocolError(f"{len(data)} bytes are not {samples} samples of {context.config.response_format}")
         context.send("audio")
+        context.record.expect(segment_samples)
         self._out.audio(context, data, samples)
         context.count(len(data), samples, segment_samples, now)
 
