@@ -13,6 +13,7 @@ SERVER_VARIABLE = "AUDIO8_API_KEYS"
 CLIENT_VARIABLE = "AUDIO8_API_KEY"
 
 _KEY_SUBPROTOCOL = "audio8.key."
+_SCHEMES = ("bearer", "token")
 _KEY = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow `Bearer` (RFC 9110, section 11.2: token68)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -62,18 +63,26 @@ def is_key(text: str) -> bool:
 def offered_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
     """The key that a request carries, None if there is none: in a header, else the subprotocol, else `?token=`.
 
-    Clients of other servers have headers of their own: `Authorization: Token` (Deepgram), `xi-api-key` (ElevenLabs).
+    Clients of other servers have forms of their own: `Authorization: Token` and the subprotocols `token, KEY` or
+    `bearer, KEY` (Deepgram), `xi-api-key` (ElevenLabs).
     """
     scheme, _, key = headers.get("Authorization", "").partition(" ")
-    if scheme.lower() in ("bearer", "token"):
+    if scheme.lower() in _SCHEMES:
         return key.strip()
     if "xi-api-key" in headers:
         return headers["xi-api-key"].strip()
-    for name in headers.get("Sec-WebSocket-Protocol", "").split(","):
-        name = name.strip()
+    key = _key_in_subprotocols(headers.get("Sec-WebSocket-Protocol", ""))
+    return query.get("token") if key is None else key
+
+
+def _key_in_subprotocols(offered: str) -> str | None:
+    names = [name.strip() for name in offered.split(",")]
+    for name, following in zip(names, [*names[1:], None], strict=True):
         if name.startswith(_KEY_SUBPROTOCOL):
             return _decoded(name.removeprefix(_KEY_SUBPROTOCOL))
-    return query.get("token")
+        if name.lower() in _SCHEMES:
+            return following
+    return None
 
 
 def _entries(file: Path | None, variable: str | None) -> Iterator[tuple[str | None, str]]:

@@ -25,7 +25,7 @@ class Conversation:
     """Each context ends in one of three ways, `done`, `fail` or `cancel`, and says one terminal message in it.
 
     `closing`: set once the connection is to be closed.  `ending`: why the server takes no more contexts, once it does
-    not.  `finished`: the client has said all.
+    not.  `finished`: the client has said all.  `broken`: what a context has failed with, if that ends all.
     """
 
     def __init__(self, limits: Limits, dialect: Dialect) -> None:
@@ -34,6 +34,7 @@ class Conversation:
         self.closing: Closing | None = None
         self.ending: str | None = None
         self.finished = False
+        self.broken: tuple[ErrorCode, str] | None = None
 
     # A context ------------------------------------------------------------------------------------------------------
 
@@ -51,6 +52,8 @@ class Conversation:
         context.send("error")
         self.out.error(code, message, context_id=context.name, retry_after_ms=retry_after_ms)
         self.contexts.remove(context)
+        if self.out.failure_ends_all and code is not ErrorCode.SHUTTING_DOWN:  # that closes with the last context
+            self.broken = code, message
 
     def cancel(self, context: Context, offset_ms: float | None) -> Event:
         """The client wants no more of it, and has heard it up to `offset_ms`, as far as it says so."""
@@ -83,8 +86,12 @@ class Conversation:
             return []
         events = self.cancel_all()
         self.out.error(code, message, fatal=True)
-        self.closing = Closing(close_code, code)
+        self.closing = Closing(close_code, self.out.closing_reason(code, message))
         return events
+
+    def close_if_broken(self) -> list[Event]:
+        """Close if a context has failed, and the connection ends with it."""
+        return self.close_with(self.broken[0], CloseCode.INTERNAL, self.broken[1]) if self.broken else []
 
     def wind_down(self, message: str) -> None:
         """The server is about to end: the connection closes with its last context."""
@@ -103,7 +110,9 @@ class Conversation:
         """Close if either side takes or gives no more, and no context is open."""
         if len(self.contexts) or self.closing:
             return
-        if self.finished:
+        if self.broken:
+            self.close_if_broken()
+        elif self.finished:
             self.closing = Closing(CloseCode.NORMAL, "")
         elif self.ending is not None:
             self.close_with(ErrorCode.SHUTTING_DOWN, CloseCode.RESTART, self.ending)

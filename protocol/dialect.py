@@ -16,8 +16,11 @@ from protocol.messages import ClientMessage, Frame, Hello, Metrics, Usage
 class Dialect:
     """One for each connection.  What has no words in a protocol is not said: most methods do nothing by default.
 
-    `hear`, `error` and `audio` are what every protocol has.
+    `hear`, `error` and `audio` are what every protocol has.  `failure_ends_all`: it has no words for a context that
+    fails by itself, so that the connection ends with it.
     """
+
+    failure_ends_all = False
 
     def __init__(self) -> None:
         self._frames: list[Frame] = []
@@ -67,6 +70,13 @@ class Dialect:
         `fatal`: the socket is closed next.
         """
         raise NotImplementedError
+
+    def closing_reason(self, code: ErrorCode, message: str) -> str:
+        """What the close frame tells of a fatal error; at most 123 bytes (RFC 6455, section 5.5)."""
+        return code
+
+    def fell_silent(self, context: Context) -> None:
+        """The client has said nothing of the context for too long: it takes no more, and is spoken to its end."""
 
     def audio_start(self, context: Context) -> None:
         """The context's audio follows."""

@@ -43,6 +43,8 @@ class Receiver:
     def end_idle(self, now: float) -> list[Event]:
         """End the input of contexts whose client has fallen silent."""
         idle = [context for context in self._contexts.all if self._is_idle(context, now)]
+        for context in idle:
+            self._out.fell_silent(context)
         return [event for context in idle for event in self._end_input(context, "idle")]
 
     # One method for each message ------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class ServerSession:
             return self._too_big(data, self._limits.message_bytes)
         events = self._receiver.refuse(heard) if isinstance(heard, Refusal) else self._receiver.handle_all(heard, now)
         self._talk.close_if_ended()
-        return events
+        return events + self._talk.close_if_broken()
 
     def receive_binary(self, now: float) -> list[Event]:
         """A binary message: a client has none to send."""
@@ -104,8 +104,8 @@ class ServerSession:
 
     def tick(self, now: float) -> list[Event]:
         """Apply the idle clocks: of the contexts, and of the connection while none is open."""
-        if self._talk.closing:
-            return []
+        if self._talk.closing or self._talk.broken:
+            return self._talk.close_if_broken()
         if len(self._contexts):
             self._busy_at = now
             return self._receiver.end_idle(now)

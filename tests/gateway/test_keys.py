@@ -73,6 +73,13 @@ async def test_a_client_with_a_key_speaks(locked, log, give, key):
     assert key not in log.text and give(key).get("subprotocols", [key])[-1] not in log.text
 
 
+@pytest.mark.parametrize("scheme", ["token", "bearer"])
+async def test_a_key_behind_a_scheme_among_the_subprotocols(locked, log, scheme):
+    async with await locked.client(subprotocols=[scheme, OTHER, "x-deepgram-session-id", "0"]) as client:
+        assert client.ready
+    assert "key=#2" in log.text and OTHER not in log.text
+
+
 async def test_a_key_in_the_query(locked, log):
     url = f"http://127.0.0.1:{locked.port}/v1/stream"
     async with ClientSession() as http, http.ws_connect(url, params={"token": KEY}) as socket:
@@ -94,6 +101,8 @@ async def test_a_key_in_the_query(locked, log):
         subprotocols("wrong"),
         {"subprotocols": ["audio8.v1", "audio8.key.!!"]},
         {"subprotocols": ["audio8.v1", "audio8.key._w"]},  # not UTF-8
+        {"subprotocols": ["token", "wrong"]},
+        {"subprotocols": [OTHER, "token"]},
         {**bearer("wrong"), **subprotocols(KEY)},  # the header goes first
     ],
 )

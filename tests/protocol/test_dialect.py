@@ -95,3 +95,53 @@ def test_a_fatal_refusal_ends_all():
     assert session.receive_text(b"?", now=0.0) == [ContextCancelled(0)]
     assert said(session) == [b"bad_message: no questions"]
     assert session.closing == Closing(CloseCode.POLICY, ErrorCode.BAD_MESSAGE)
+
+
+class OneForAll(Plain):
+    """A context that fails takes the connection with it."""
+
+    failure_ends_all = True
+
+    def closing_reason(self, code: ErrorCode, message: str) -> str:
+        return f"sorry, {code}"
+
+    def error(self, code: ErrorCode, message: str, fatal: bool = False, **given: object) -> None:
+        if fatal:
+            super().error(code, message)
+
+
+def test_a_failure_may_end_the_connection():
+    session = ServerSession(HELLO, RULES, Limits(), now=0.0, dialect=OneForAll())
+    session.receive_text(b"Hello.", now=0.0)
+    session.failed(0, ErrorCode.ENGINE_FAILED, "broken")
+    assert said(session) == [b"engine_failed: broken"]
+    assert session.closing == Closing(CloseCode.INTERNAL, "sorry, engine_failed")
+
+
+def test_other_contexts_end_with_it():
+    session = ServerSession(HELLO, RULES, Limits(), now=0.0, dialect=OneForAll())
+    session.receive_text(b"Hello.", now=0.0)
+    session.receive_text(b"World.", now=0.0)
+    session.failed(0, ErrorCode.ENGINE_FAILED, "broken")
+    assert session.closing is None, "who has to free the other one is told by the next events"
+    assert session.tick(now=0.0) == [ContextCancelled(1)]
+    assert said(session) == [b"engine_failed: broken"]
+    assert session.closing == Closing(CloseCode.INTERNAL, "sorry, engine_failed")
+    assert session.tick(now=0.0) == []
+
+
+def test_a_context_that_cannot_open_ends_it_too():
+    session = ServerSession(HELLO, RULES, Limits(contexts=1), now=0.0, dialect=OneForAll())
+    session.receive_text(b"Hello.", now=0.0)
+    assert session.receive_text(b"World.", now=0.0)[-1:] == [ContextCancelled(0)]
+    assert session.closing == Closing(CloseCode.INTERNAL, "sorry, too_many_contexts")
+
+
+def test_what_is_open_is_spoken_when_the_server_ends():
+    session = ServerSession(HELLO, RULES, Limits(), now=0.0, dialect=OneForAll())
+    session.receive_text(b"Hello.", now=0.0)
+    session.wind_down("good night")
+    session.receive_text(b"World.", now=0.0)
+    assert session.closing is None
+    speak(session, 0, "Hello.")
+    assert session.closing == Closing(CloseCode.RESTART, "sorry, shutting_down")
