@@ -18,6 +18,7 @@ from aiohttp import web
 from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
+from gateway.compat import elevenlabs_sockets
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
 from gateway.http.door import NativeDoor
@@ -65,7 +66,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     gatekeeper = Gatekeeper(service)
     endpoint = StreamEndpoint(service, gatekeeper)
     metrics.look_at(engine, admission, lambda: endpoint.connections)
-    for door in (NativeDoor(),):
+    for door in (NativeDoor(), *elevenlabs_sockets.DOORS):
         app.router.add_get(door.path, endpoint.through(door))
     add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)

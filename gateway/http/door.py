@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from aiohttp import web
 
 from gateway.http.refusals import Denial, refusal
+from protocol.codes import CloseCode
 from protocol.config import ConfigRules, SessionConfig
 from protocol.dialect import Dialect
 from protocol.limits import Limits
@@ -35,6 +36,29 @@ class Door(Protocol):
 
     def refuse(self, denial: Denial) -> web.Response:
         """The answer to a request that is not upgraded, as clients of this API expect it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """What the client hears instead of a session: a text message, and the close."""
+
+    data: bytes
+    close: CloseCode
+    reason: str
+
+
+@runtime_checkable
+class TalkingDoor(Door, Protocol):
+    """An API whose client may bring its key in its first message, and hears on the open socket why it is refused.
+
+    What is no fault of that client's (a foreign page, no room) is still told before the upgrade.
+    """
+
+    def key_in(self, first: bytes) -> str | None:
+        """The key that the first message brings."""
+
+    def farewell(self, denial: Denial) -> Farewell:
+        """Why there is no session."""
 
 
 class NativeDoor:

@@ -8,15 +8,18 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import HttpVersion11, hdrs, web
 
 from gateway.admission import Share
-from gateway.http.door import Door, Opening
+from gateway.http.door import Door, Opening, TalkingDoor
+from gateway.http.first_message import first_message
 from gateway.http.gatekeeper import SERVER_ENDS, Gatekeeper
 from gateway.http.masking import MaskCheck
 from gateway.http.refusals import Denial
+from gateway.keys import offered_key
 from gateway.service import Service, config_rules, hello
 from gateway.session.client_socket import ClientSocket
 from gateway.session.connection import Connection
@@ -40,15 +43,23 @@ class StreamEndpoint:
         """The handler of requests that come to this door."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            opening = self._open(request, door)
-            return door.refuse(opening) if isinstance(opening, Denial) else await self._upgrade(request, door, opening)
+            opening = self._gatekeeper.denial(request) or self._denial(request) or self._open(request, door)
+            if isinstance(opening, Denial):
+                return door.refuse(opening)
+            owner = self._gatekeeper.owner(request)
+            return await self._upgrade(request, door, partial(self._run, request, door, opening, owner))
 
-        return handle
+        async def talk(request: web.Request) -> web.StreamResponse:
+            denial = self._gatekeeper.foreign(request) or self._denial(request)
+            return (
+                door.refuse(denial)
+                if denial
+                else await self._upgrade(request, door, partial(self._talk, request, door))
+            )
+
+        return talk if isinstance(door, TalkingDoor) else handle
 
     def _open(self, request: web.Request, door: Door) -> Opening | Denial:
-        denial = self._denial(request)
-        if denial is not None:
-            return denial
         try:
             return door.open(request, self._rules(), self._service.settings.limits)
         except Refusal as refused:
@@ -57,9 +68,11 @@ class StreamEndpoint:
     def _rules(self) -> ConfigRules:
         return config_rules(self._service.engine.info, self._service.voices, self._service.settings)
 
-    async def _upgrade(self, request: web.Request, door: Door, opening: Opening) -> web.StreamResponse:
+    async def _upgrade(
+        self, request: web.Request, door: Door, serve: Callable[[ClientSocket, asyncio.Transport], Awaitable[None]]
+    ) -> web.StreamResponse:
         """Serve one connection to its end."""
-        name, settings = secrets.token_hex(8), self._service.settings
+        settings = self._service.settings
         websocket = ClientSocket(
             protocols=door.subprotocols,
             compress=False,
@@ -76,12 +89,50 @@ class StreamEndpoint:
             transport = _bounded(request.transport, settings.send_buffer_bytes)
         except ConnectionError:  # the client has left in the middle of the handshake: nobody is left to be answered
             return websocket if websocket.prepared else web.Response()
-        owner = self._gatekeeper.owner(request)
+        await serve(websocket, transport)
+        return websocket
+
+    async def _run(
+        self,
+        request: web.Request,
+        door: Door,
+        opening: Opening,
+        owner: str | None,
+        websocket: ClientSocket,
+        transport: asyncio.Transport,
+    ) -> None:
+        name = secrets.token_hex(8)
         log.info("connection open connection=%s path=%s peer=%s key=%s", name, door.path, request.remote, owner or "-")
         share = self._service.admission.share(owner)
         session = self._session(opening, name)
         await self._serve(Connection(websocket, transport, session, self._service, share, name), share)
-        return websocket
+
+    async def _talk(
+        self, request: web.Request, door: TalkingDoor, websocket: ClientSocket, transport: asyncio.Transport
+    ) -> None:
+        """Whoever is not served hears it on the open socket."""
+        owner = await self._late_owner(request, door, websocket)
+        opening = self._gatekeeper.unknown(owner) or self._gatekeeper.no_room(owner) or self._open(request, door)
+        if isinstance(opening, Denial):
+            log.info("connection refused path=%s peer=%s code=%s", door.path, request.remote, opening.code)
+            self._service.metrics.error(opening.code)
+            farewell = door.farewell(opening)
+            await websocket.dismiss(farewell.data, farewell.close, farewell.reason)
+        else:
+            await self._run(request, door, opening, owner, websocket, transport)
+
+    async def _late_owner(self, request: web.Request, door: TalkingDoor, websocket: ClientSocket) -> str | None:
+        """Of the key that the request brings, or else the first message."""
+        owner = self._gatekeeper.owner(request)
+        if self._gatekeeper.unknown(owner) is None or offered_key(request.headers, request.query) is not None:
+            return owner
+        admission = self._service.admission
+        admission.connections += 1
+        try:
+            first = await first_message(websocket, self._service.settings.limits.handshake_s)
+        finally:
+            admission.connections -= 1
+        return None if first is None else self._gatekeeper.owner_of(door.key_in(first))
 
     def _session(self, opening: Opening, name: str) -> ServerSession:
         service = self._service
@@ -138,10 +189,7 @@ class StreamEndpoint:
                 self._all_over.set()
 
     def _denial(self, request: web.Request) -> Denial | None:
-        """Why there is no upgrade, None if there is one."""
-        denied = self._gatekeeper.denial(request)
-        if denied is not None:
-            return denied
+        """Why nobody's request of this kind is upgraded now, None if it is."""
         is_get = request.method == hdrs.METH_GET and request.version >= HttpVersion11  # RFC 6455, section 4.2.1
         if not is_get or request.headers.get("Upgrade", "").lower() != "websocket":
             status, message = HTTPStatus.UPGRADE_REQUIRED, "this is a WebSocket endpoint"

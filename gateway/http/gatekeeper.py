@@ -24,18 +24,28 @@ class Gatekeeper:
 
     def owner(self, request: web.Request) -> str | None:
         """The name of the key that the request carries, None if it carries none of ours."""
-        keys = self._service.settings.keys
-        return keys.owner(offered_key(request.headers, request.query)) if keys is not None else None
+        return self.owner_of(offered_key(request.headers, request.query))
+
+    def owner_of(self, key: str | None) -> str | None:
+        """The name of a key, None if it is none of ours."""
+        return self._service.settings.keys.owner(key) if self._service.settings.keys is not None else None
 
     def denial(self, request: web.Request) -> Denial | None:
         """Why whoever asks may have nothing but pages and health: a foreign page, no key; None if it may."""
-        return self.foreign(request) or self._unknown(request)
+        return self.foreign(request) or self.unknown(self.owner(request))
 
     def foreign(self, request: web.Request) -> Denial | None:
         """It comes from a page, or for a host, that is not allowed."""
         local = request.transport.get_extra_info("sockname") if request.transport else None
         why = self._origins.refusal(request.headers.get("Origin"), request.host, local[0] if local else "")
         return None if why is None else Denial(HTTPStatus.FORBIDDEN, ErrorCode.FORBIDDEN_ORIGIN, why)
+
+    def unknown(self, owner: str | None) -> Denial | None:
+        """A key is needed, and it has none of ours."""
+        if self._service.settings.keys is None or owner is not None:
+            return None
+        headers = {"WWW-Authenticate": "Bearer"}
+        return Denial(HTTPStatus.UNAUTHORIZED, ErrorCode.UNAUTHORIZED, "a valid API key is needed", headers=headers)
 
     def no_room(self, owner: str | None) -> Denial | None:
         """Why nobody, or not this owner of a key, can be served just now."""
@@ -55,12 +65,6 @@ class Gatekeeper:
     def busy(self, message: str) -> Denial:
         """There is no room now, and may be soon."""
         return self._later(ErrorCode.OVERLOADED, message)
-
-    def _unknown(self, request: web.Request) -> Denial | None:
-        if self._service.settings.keys is None or self.owner(request) is not None:
-            return None
-        headers = {"WWW-Authenticate": "Bearer"}
-        return Denial(HTTPStatus.UNAUTHORIZED, ErrorCode.UNAUTHORIZED, "a valid API key is needed", headers=headers)
 
     def _later(self, code: ErrorCode, message: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> Denial:
         return Denial(status, code, message, max(1, self._service.settings.retry_after_ms // 1000))

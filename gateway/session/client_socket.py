@@ -5,6 +5,8 @@ It is the library's WebSocket, but for one thing: what is too big to be read is 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType
 from aiohttp.web import WebSocketResponse
 
@@ -24,6 +26,23 @@ class ConnectionOver(Exception):
 
 class ClientSocket(WebSocketResponse):
     """The library closes with 1009 while it receives such a message, before the owner could say why."""
+
+    _again: WSMessage | None = None
+
+    def put_back(self, message: WSMessage) -> None:
+        """It was looked at, and is what `receive` returns next."""
+        self._again = message
+
+    async def receive(self, timeout: float | None = None) -> WSMessage:
+        """As the library's."""
+        message, self._again = self._again, None
+        return await super().receive(timeout) if message is None else message
+
+    async def dismiss(self, farewell: bytes, code: int, reason: str) -> None:
+        """Say one text message, then close."""
+        with suppress(ConnectionError):  # the client has left
+            await self.send_frame(farewell, WSMsgType.TEXT)
+            await self.close(code=code, message=reason.encode())
 
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
         """As the library's.  Its own close of that kind is the one without a reason, and is left out."""

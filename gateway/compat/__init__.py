@@ -1,0 +1,1 @@
+"""The APIs of other servers, so that their clients need no change."""
