@@ -27,6 +27,6 @@ def plain(text: str) -> str:
     return "".join(piece.plain for piece in [*reader.push(text), *reader.finish()])
 
 
-def said(text: str, number_language: str | None = None) -> str:
+def said(text: str, read_in: str | None = None) -> str:
     """What the model would be given for a whole text, were it one segment."""
-    return spoken(plain(text), number_language)
+    return spoken(plain(text), read_in)

@@ -1,8 +1,9 @@
 """Amounts in words, where a voice reads their figures badly and only one reading is possible.
 
 Prices, percentages, decimal fractions and numbers with grouped thousands are spelt out, in the notation of the text's
-language.  All else keeps its figures, since what they mean is not certain or a model reads them well: dates, times,
-telephone numbers, versions, ranges, plain whole numbers.  Chinese, Japanese and Korean texts keep theirs, too.
+language, and English ordinal numbers.  All else keeps its figures, since what they mean is not certain or a model reads
+them well: dates, times, telephone numbers, versions, ranges, plain whole numbers.  Chinese, Japanese and Korean texts
+keep theirs, too.
 """
 
 from __future__ import annotations
@@ -52,14 +53,11 @@ _AFTER = (
 )
 # Behind a name or such a word "3.11" is a version, a section or a time, at least where the point is a decimal one.
 _NOT_NAMED = r"(?<!\b(?:\p{Lu}\p{L}*|at|version|release|section|chapter|part|figure|table)\s)"
-_FOREIGN = regex.compile(r"[\p{L}--\p{Latin}]", regex.VERSION1)
 
 
 def spell_numbers(plain: str, language: str) -> str:
-    """`plain` with its amounts in words of `language`; unchanged if that is none of the languages above, or if letters
-    of another script tell that the text is in another language."""
-    notation = _NOTATIONS.get(language)
-    if notation is None or not any(map(str.isdigit, plain)) or _FOREIGN.search(plain):
+    """`plain` with its amounts in words of `language`, one of LANGUAGES."""
+    if not any(map(str.isdigit, plain)):
         return plain
     for pattern, say in _PATTERNS[language]:
         plain = pattern.sub(lambda found, say=say: say(found, language) or found[0], plain)
@@ -106,6 +104,13 @@ def _price(found: regex.Match, language: str) -> str | None:
     return f"{_NOTATIONS[language].minus} {words}" if found["sign"] else words
 
 
+def _ordinal(found: regex.Match, language: str) -> str | None:
+    """None if the ending is none of the number's: "21th", "3st"."""
+    if num2words(int(found["digits"]), lang=language, to="ordinal_num") != found[0].lower():
+        return None
+    return num2words(int(found["digits"]), lang=language, to="ordinal")
+
+
 def _patterns(notation: Notation) -> list[tuple[regex.Pattern, Callable[[regex.Match, str], str | None]]]:
     """Patterns with how their matches are said, in the order in which they are tried."""
     # A space between groups of three is as good as a narrow one where a fraction or a unit shows that it is an amount.
@@ -127,4 +132,6 @@ def _patterns(notation: Notation) -> list[tuple[regex.Pattern, Callable[[regex.M
     ]
 
 
+LANGUAGES = frozenset(_NOTATIONS)
 _PATTERNS = {language: _patterns(notation) for language, notation in _NOTATIONS.items()}
+_PATTERNS["en"].append((regex.compile(r"(?<![\w.,:/-])(?P<digits>\d{1,3})(?i:st|nd|rd|th)(?![\w/])"), _ordinal))

@@ -49,8 +49,8 @@ class Segmenter:
     `granularity`: "clause" as above, "sentence" never ends at a clause, "none" cuts for size only; all cut a piece that
     exceeds `max_characters` at the best place.  `first_needs_sentence`: the first segment is a sentence or at least 2 s
     of speech, enough to serve as the reference of those behind it.  `language`: by whose rules the text is cut and its
-    numbers are read, a code such as "en", None if it is not known.  `preparation`: "full" takes markup out and spells
-    amounts, "markup" does not spell, "none" gives the model the text as it is.
+    signs are read out, a code such as "en", None if it is not known.  `preparation`: "full" takes markup out and reads
+    signs out, "markup" does not, "none" gives the model the text as it is.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Segmenter:
         self._language = language or "en"
         self._reader = Verbatim() if preparation == "none" else Markup()
         self._preparation = preparation
-        self._number_language = language if preparation == "full" else None
+        self._read_in = language if preparation == "full" else None
         self._held = HeldText()
         self._since: float | None = None  # arrival of the oldest speakable character held back
         self._expired = False  # the delay has run out, but there were too few words
@@ -126,7 +126,7 @@ class Segmenter:
         return segments
 
     def _spoken(self, plain: str) -> str:
-        return verbatim(plain) if self._preparation == "none" else spoken(plain, self._number_language)
+        return verbatim(plain) if self._preparation == "none" else spoken(plain, self._read_in)
 
     def _start_segment(self) -> None:
         """Forget what was found out about the text held back."""

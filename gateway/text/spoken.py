@@ -1,4 +1,4 @@
-"""From a segment of plain text to what the model is given.  Words are never changed but by `numbers`."""
+"""From a segment of plain text to what the model is given.  Words are never changed but by `reading_out`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from gateway.text.characters import CELL, GAP, IDEOGRAPHS, is_speech
-from gateway.text.numbers import spell_numbers
+from gateway.text.reading_out import read_out
 
 _SPACE = re.compile(rf"[\s{CELL}{GAP}]+")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
@@ -15,11 +15,11 @@ _LONGEST_SPELT = 400  # characters: where figures become more words than that, t
 _CLOSING = ".,;:!?)…%。，！？、；：）"
 
 
-def spoken(plain: str, number_language: str | None = None) -> str:
+def spoken(plain: str, read_in: str | None = None) -> str:
     """What the model is given for plain text: words with single spaces between them, and a stop where a block ends
-    without one; "" if nothing can be spoken.  `number_language`: in which amounts are spelt out, None: they are not."""
-    if number_language is not None:
-        spelt = spell_numbers(plain, number_language)
+    without one; "" if nothing can be spoken.  `read_in`: in which language signs are read out, None: they are not."""
+    if read_in is not None:
+        spelt = read_out(plain, read_in)
         plain = spelt if len(spelt) <= _LONGEST_SPELT else plain
     text = _STRAY_CLOSER.sub("", _SPACE.sub(_join, plain))
     return text if any(map(is_speech, text)) else ""

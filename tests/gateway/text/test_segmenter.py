@@ -255,7 +255,7 @@ def test_split_words_arrive_whole() -> None:
     (piece,) = segment(["Hello <|im_", "end|> world"])
     assert piece.spoken == "Hello world"
     (piece,) = segment(["See exam", "ple.", "com"])
-    assert piece.spoken == "See example.com"
+    assert piece.spoken == "See example dot com"
 
 
 def test_flush_releases_half_words_and_starts_anew() -> None:
