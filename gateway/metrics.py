@@ -75,12 +75,14 @@ class ServerMetrics:
         def histogram(name: str, help_text: str, buckets: tuple[float, ...]) -> Histogram:
             return Histogram(f"audio8_{name}", help_text, buckets=buckets, registry=registry)
 
-        self._connections = counter("connections_opened", "WebSocket connections since the start")
+        self._connections = counter(
+            "connections_opened", "Connections that were opened: WebSockets, and HTTP requests for speech"
+        )
         self._opened = counter("contexts_opened", "Contexts that were opened")
         self._ended = counter("contexts_ended", "Contexts that have ended, by how", "how")
         self._errors = counter("errors", "Errors told to clients, over HTTP and WebSocket, by code", "code")
         self._audio_s = counter("audio_sent_seconds", "Audio handed to sockets")
-        self._bytes = counter("sent_bytes", "Payload of WebSocket messages, text and audio")
+        self._bytes = counter("sent_bytes", "Payload of WebSocket messages and of HTTP answers with speech")
         self._dry = counter("listener_underruns", "Times that a listener who plays from the first chunk on ran dry")
         self._dry_s = counter("listener_underrun_seconds", "Time that such listeners had nothing to play")
         self._queue_s = histogram("queue_wait_seconds", "First segments: from submission to prefill", WAIT_S)
@@ -127,7 +129,7 @@ class ServerMetrics:
     # Events ---------------------------------------------------------------------------------------------------------
 
     def connection_opened(self) -> None:
-        """A WebSocket is open."""
+        """A WebSocket is open, or a request for speech is served."""
         self._connections.inc()
 
     def context_opened(self) -> None:
@@ -149,7 +151,7 @@ class ServerMetrics:
         self._errors.labels(code).inc()
 
     def sent(self, size: int) -> None:
-        """A socket has taken a message of `size` bytes."""
+        """A client has taken `size` bytes."""
         self._bytes.inc(size)
 
     def audio_sent(self, seconds: float, dry_s: float) -> None:
@@ -208,7 +210,11 @@ class _Standing(Collector):
         """For the registry."""
         speakers = list(self._speakers())
         contexts = Tallies(state for speaker in speakers for state in speaker.context_states())
-        yield _gauge("connections", "WebSocket connections that are open", self._admission.connections)
+        yield _gauge(
+            "connections",
+            "Connections that are open: WebSockets, and HTTP requests for speech",
+            self._admission.connections,
+        )
         yield _states("contexts", "Open contexts by state", CONTEXT_STATES, contexts)
         yield _gauge(
             "unsent_audio_seconds", "Audio that waits to be sent", sum(each.unsent_audio_s for each in speakers)

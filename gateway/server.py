@@ -19,6 +19,7 @@ from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.compat import elevenlabs_sockets
+from gateway.compat.openai import add_openai
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
 from gateway.http.door import NativeDoor
@@ -29,6 +30,8 @@ from gateway.http.listening import ListenError, check_address, listen, tls_conte
 from gateway.http.metrics_page import add_metrics, counts_refusals
 from gateway.http.pages import add_health, add_pages
 from gateway.http.refusals import Denial, refusal
+from gateway.http.running import Running
+from gateway.http.speech_endpoint import SpeechEndpoint
 from gateway.http.voices_page import add_voices
 from gateway.keys import SERVER_VARIABLE, KeysError, load_keys
 from gateway.metrics import ServerMetrics
@@ -46,7 +49,7 @@ _FAILED_TO_START = 1
 _ENDED_BY_SIGNAL = 128  # plus its number, as shells have it
 _LAST_REQUESTS_S = 1.0  # for answers that are being sent when all WebSockets are closed
 _KEEP_ALIVE_S = 30.0  # between two requests on one connection
-_ENDPOINT = web.AppKey("endpoint", StreamEndpoint)
+_RUNNING = web.AppKey("running", Running)
 _GUARD = web.AppKey("guard", HandshakeGuard)
 _VOICES = web.AppKey("voices", Voices)
 
@@ -64,28 +67,31 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     voices = Voices(engine, settings.voices_dir, settings.limits.voices)
     service = Service(engine, admission, settings, clock, metrics, voices, VoiceCoder(engine))
     gatekeeper = Gatekeeper(service)
-    endpoint = StreamEndpoint(service, gatekeeper)
-    metrics.look_at(engine, admission, lambda: endpoint.connections)
+    running = Running(service)
+    metrics.look_at(engine, admission, lambda: running.all)
+    endpoint = StreamEndpoint(service, gatekeeper, running)
     for door in (NativeDoor(), *elevenlabs_sockets.DOORS):
         app.router.add_get(door.path, endpoint.through(door))
+    speech = SpeechEndpoint(service, gatekeeper, running)
+    add_openai(app, service, gatekeeper, speech)
     add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)
     add_metrics(app, metrics, gatekeeper)
     add_pages(app, WEB)
 
-    app[_ENDPOINT], app[_GUARD], app[_VOICES] = endpoint, guard, voices
+    app[_RUNNING], app[_GUARD], app[_VOICES] = running, guard, voices
     app.on_shutdown.append(shut_down)
     return app
 
 
 async def wind_down(app: web.Application, grace_s: float) -> None:
     """Refuse what is new, and let what is being spoken end, for so long at most."""
-    await app[_ENDPOINT].wind_down(grace_s)
+    await app[_RUNNING].wind_down(grace_s)
 
 
 async def shut_down(app: web.Application) -> None:
-    """Tell all clients that the server ends, and close their sockets.  New ones are refused from now on."""
-    await app[_ENDPOINT].shut_down()
+    """Tell all clients that the server ends, and close their connections.  New ones are refused from now on."""
+    await app[_RUNNING].shut_down()
 
 
 def settings_from(deploy: DeployConfig) -> Settings:

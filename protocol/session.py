@@ -91,6 +91,12 @@ class ServerSession:
         self._talk.close_if_ended()
         return events + self._talk.close_if_broken()
 
+    def receive(self, messages: list[ClientMessage], now: float) -> list[Event]:
+        """What a client said by another way than a text message, such as an HTTP request."""
+        events = self._receiver.handle_all(messages, now)
+        self._talk.close_if_ended()
+        return events
+
     def receive_binary(self, now: float) -> list[Event]:
         """A binary message: a client has none to send."""
         self._busy_at = now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -13,12 +12,13 @@ from http import HTTPStatus
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from gateway.admission import Share
 from gateway.http.door import Door, Opening, TalkingDoor
 from gateway.http.first_message import first_message
-from gateway.http.gatekeeper import SERVER_ENDS, Gatekeeper
+from gateway.http.gatekeeper import Gatekeeper
 from gateway.http.masking import MaskCheck
 from gateway.http.refusals import Denial
+from gateway.http.running import Running
+from gateway.http.transports import bounded
 from gateway.keys import offered_key
 from gateway.service import Service, config_rules, hello
 from gateway.session.client_socket import ClientSocket
@@ -31,13 +31,10 @@ log = logging.getLogger(__name__)
 
 
 class StreamEndpoint:
-    """Knows the open connections; `wind_down`, then `shut_down`, end them."""
+    """Lets requests in, and counts them among what is `running`."""
 
-    def __init__(self, service: Service, gatekeeper: Gatekeeper) -> None:
-        self._service, self._gatekeeper = service, gatekeeper
-        self._connections: set[Connection] = set()
-        self._all_over = asyncio.Event()
-        self._all_over.set()
+    def __init__(self, service: Service, gatekeeper: Gatekeeper, running: Running) -> None:
+        self._service, self._gatekeeper, self._running = service, gatekeeper, running
 
     def through(self, door: Door) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """The handler of requests that come to this door."""
@@ -86,7 +83,7 @@ class StreamEndpoint:
             if websocket.can_prepare(request):  # else what follows on this connection is HTTP
                 _check_masks(request)
             await websocket.prepare(request)
-            transport = _bounded(request.transport, settings.send_buffer_bytes)
+            transport = bounded(request.transport, settings.send_buffer_bytes)
         except ConnectionError:  # the client has left in the middle of the handshake: nobody is left to be answered
             return websocket if websocket.prepared else web.Response()
         await serve(websocket, transport)
@@ -105,7 +102,7 @@ class StreamEndpoint:
         log.info("connection open connection=%s path=%s peer=%s key=%s", name, door.path, request.remote, owner or "-")
         share = self._service.admission.share(owner)
         session = self._session(opening, name)
-        await self._serve(Connection(websocket, transport, session, self._service, share, name), share)
+        await self._running.serve(Connection(websocket, transport, session, self._service, share, name), share)
 
     async def _talk(
         self, request: web.Request, door: TalkingDoor, websocket: ClientSocket, transport: asyncio.Transport
@@ -140,54 +137,6 @@ class StreamEndpoint:
         introduction = hello(service.engine.info, service.voices, service.settings, name)
         return ServerSession(introduction, rules, opening.limits, service.clock(), opening.dialect)
 
-    @property
-    def connections(self) -> tuple[Connection, ...]:
-        """Those that are open."""
-        return tuple(self._connections)
-
-    async def wind_down(self, grace_s: float) -> None:
-        """Nothing new begins, and what has begun may end; returns when all is over, at the latest after `grace_s`."""
-        self._service.admission.is_over = True
-        for connection in self._connections:
-            connection.wind_down(SERVER_ENDS)
-        await self._all_over_within(grace_s)
-
-    async def shut_down(self) -> None:
-        """End all connections; returns when they are over.  One that does not answer the close in time is cut off."""
-        self._service.admission.is_over = True
-        for connection in self._connections:
-            connection.shut_down(SERVER_ENDS)
-        if not await self._all_over_within(self._service.settings.close_s):
-            log.warning("connections that do not end: %d", len(self._connections))
-            for connection in self._connections:
-                connection.abort()
-
-    async def _all_over_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._all_over.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    async def _serve(self, connection: Connection, share: Share) -> None:
-        admission = self._service.admission
-        admission.connections += 1
-        share.connections += 1
-        self._service.metrics.connection_opened()
-        self._connections.add(connection)
-        self._all_over.clear()
-        if admission.is_over:  # since the handshake began
-            connection.wind_down(SERVER_ENDS)
-        try:
-            await connection.run()
-        finally:
-            admission.connections -= 1
-            share.connections -= 1
-            self._connections.discard(connection)
-            if not self._connections:
-                self._all_over.set()
-
     def _denial(self, request: web.Request) -> Denial | None:
         """Why nobody's request of this kind is upgraded now, None if it is."""
         is_get = request.method == hdrs.METH_GET and request.version >= HttpVersion11  # RFC 6455, section 4.2.1
@@ -202,12 +151,3 @@ def _check_masks(request: web.Request) -> None:
     if request.transport is None:
         raise ConnectionResetError
     request.transport.set_protocol(MaskCheck(request.protocol))
-
-
-def _bounded(transport: asyncio.Transport | None, send_buffer_bytes: int) -> asyncio.Transport:
-    """Little is on its way at any time, so that a cancel is heard soon and a slow reader is noticed."""
-    if transport is None:
-        raise ConnectionResetError
-    transport.set_write_buffer_limits(high=1)  # with 0 a TLS transport pauses for ever, though nothing waits
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-    return transport
