@@ -1,0 +1,1 @@
+"""Deepgram's two protocols of speech over a WebSocket: Aura and Flux."""
