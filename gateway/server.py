@@ -19,6 +19,7 @@ from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.compat import elevenlabs_sockets
+from gateway.compat.deepgram.routes import add_deepgram
 from gateway.compat.openai import add_openai
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
@@ -74,6 +75,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
         app.router.add_get(door.path, endpoint.through(door))
     speech = SpeechEndpoint(service, gatekeeper, running)
     add_openai(app, service, gatekeeper, speech)
+    add_deepgram(app, endpoint)
     add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)
     add_metrics(app, metrics, gatekeeper)

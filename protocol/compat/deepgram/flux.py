@@ -131,12 +131,12 @@ class Flux(DeepgramDialect):
     def session_done(self, context: Context, reason: str, seed: int, usage: Usage, metrics: Metrics) -> None:
         if not context.record.samples:
             self._warn("NO_SYNTHESIZABLE_TEXT", "the turn has no text that can be spoken")
-        self._say("SpeechMetadata", **self._tell(context, usage.input_characters))
+        self._say("SpeechMetadata", **self._tell(context))
         self._timeline.played(_milliseconds(context))
         self._over(context)
 
     def cancelled(self, context: Context, spoken: str, remaining: str) -> None:
-        metadata = self._tell(context, len(spoken) + len(remaining))
+        metadata = self._tell(context)
         cut = self._timeline.interrupted(context.name, _milliseconds(context))
         if cut is None:
             return
@@ -144,8 +144,9 @@ class Flux(DeepgramDialect):
         self._say("SpeechInterrupted", audio_played_ms=round(cut.position), **texts, metadata=metadata)
         self._over(context)
 
-    def _tell(self, context: Context, characters: int) -> dict[str, object]:
+    def _tell(self, context: Context) -> dict[str, object]:
         """Of a turn that is over."""
+        characters = sum(len(segment.text) for segment in context.record.segments) + len(context.record.pending)
         self._characters += characters
         return {
             "speech_id": context.name,

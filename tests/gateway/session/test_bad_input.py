@@ -30,7 +30,7 @@ REFUSED = [
     ('{"type": "input.cancel", "playback_offset_ms": 5}', "bad_message"),
     ('{"type": "session.config", "voice": "nobody"}', "unknown_voice"),
     ('{"type": "session.config", "colour": "red"}', "unknown_field"),
-    ('{"type": "session.config", "response_format": "aac"}', "bad_value"),
+    ('{"type": "session.config", "response_format": "ogg"}', "bad_value"),
     ('{"type": "session.config", "ref_audio": "data:audio/wav;base64,AA=="}', "bad_value"),
     ('{"type": "session.config", "ref_text": "what was said"}', "bad_value"),
     ('{"type": "session.config", "ref_audio": "http://127.0.0.1/voice.wav", "ref_text": "what was said"}', "bad_value"),
