@@ -1,4 +1,4 @@
-"""Rules of the tree that no single part can keep: who may import whom, and that the README speaks of what exists."""
+"""Rules of the tree that no single part can keep: who may import whom, and that pages speak of what exists."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_PACKAGES = {"gateway", "inference", "protocol", "tests"}
+FOLDERS = ("protocol", "inference", "gateway", "web", "deploy", "docs", "examples", "tests")
+PAGES = [
+    page.relative_to(ROOT)
+    for page in (ROOT / "README.md", ROOT / "protocol" / "SPEC.md", *(ROOT / "docs").rglob("*.md"))
+]
 SHARED_WITH_GATEWAY = ("messages", "deploy", "channel", "connector")  # modules of inference
 POLICY = (
     "average",
@@ -105,17 +110,19 @@ def test_client_runs_without_the_server() -> None:
     assert not {"aiohttp", "torch", "gateway", "inference"} & loaded_by("protocol.client")
 
 
-def test_readme_names_what_exists() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
-    paths = re.findall(r"`([\w.-]+/[\w./-]*)`", text)
-    assert links and paths
-    missing = [name for name in {*links, *paths} if not (ROOT / name).exists()]
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_pages_name_what_exists(page: Path) -> None:
+    """Links from where the page is, paths from the root."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = {link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link}
+    paths = set(re.findall(r"`((?:" + "|".join(FOLDERS) + r")/[\w./-]*)`", text))
+    missing = {link for link in links if not (ROOT / page.parent / link).exists()}
+    missing |= {path for path in paths if not (ROOT / path).exists()}
     assert not missing
 
 
 def test_every_command_of_the_readme_exists() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
     targets = set(re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     used = set(re.findall(r"\bmake ([a-z-]+)", text))
     assert {"serve", "test"} <= used <= targets

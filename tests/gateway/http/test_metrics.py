@@ -214,9 +214,9 @@ async def test_who_may_not_speak_may_not_see_metrics(run_gateway, headers, statu
     assert ("audio8_" in text) == (status == 200) and "monitor-key" not in text
 
 
-async def test_the_readme_names_all_series(gateway):
+async def test_the_page_of_metrics_names_all_series(gateway):
     gateway.engine.latest_reports = [REPORT]
     async with ClientSession() as http:
         text = await (await http.get(f"http://127.0.0.1:{gateway.port}/metrics")).text()
     names = set(re.findall(r"^# TYPE (audio8_\w+) ", text, re.MULTILINE))
-    assert names == set(re.findall(r"`(audio8_\w+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert names == set(re.findall(r"`(audio8_\w+)", (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")))
