@@ -50,7 +50,6 @@ def client_error(error: BaseException) -> ClientError:
     if isinstance(error, BadRecording):
         return ClientError(ErrorCode.BAD_VALUE, f"ref_audio: {error}")
     if isinstance(error, EngineError):
-        code = ErrorCode(error.code)
-        return ClientError(code, error.message, retry=code is ErrorCode.OVERLOADED)
+        return ClientError(ErrorCode(error.code), error.message, error.retry)
     log.error("unforeseen error", exc_info=error)
     return ClientError(ErrorCode.INTERNAL, "an internal error ended the context")

@@ -18,10 +18,12 @@ from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig, StageConfig
 from inference.device import DeviceError, limit_device_memory, stage_device
-from inference.messages import StageReady, StageStopped
+from inference.messages import Beat, StageReady, StageStopped
 
 log = logging.getLogger("audio8.worker")
 _STAGES = {0: ARStage, 1: CodecStage}
+_DOWNLOAD_S = 6 * 3600.0  # a checkpoint may have to come from the hub, by a slow line
+_LOADING_S = 900.0  # gigabytes from a slow disk, and the first calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ def _serve(stage_id: int, fd: int, place: Place) -> bool:
     channel = StageChannel(socket.socket(fileno=fd))
     connector = SharedMemoryConnector.attach(place.connector, place.deploy.connector.get_sleep_s)
     try:
+        channel.send(Beat(stage_id, _DOWNLOAD_S))
         checkpoint = Checkpoint.open(place.model)
+        channel.send(Beat(stage_id, _LOADING_S))
         device = stage_device(place.device, _config(stage_id, place), place.replica)
         stage = _STAGES[stage_id](checkpoint, place.deploy, channel, connector, device)
         log.info("stage %d of replica %d is ready on %s", stage_id, place.replica, device)

@@ -135,7 +135,7 @@ class ScriptedEngine:
 
     def submit(self, request: Submit) -> EngineStream:
         if not self.ready:
-            raise EngineError("engine_failed", "the engine is starting, ask again in a moment")
+            raise EngineError("engine_failed", "the engine is starting, ask again in a moment", retry=True)
         stream = EngineStream(self, request)
         self.submitted.append(request)
         self._streams[request.stream_id] = stream
@@ -154,7 +154,7 @@ class ScriptedEngine:
         self._tell()
         await self.encode_gate.wait()
         if not self.ready:
-            raise EngineError("engine_failed", "the engine is starting, ask again in a moment")
+            raise EngineError("engine_failed", "the engine is starting, ask again in a moment", retry=True)
         self.encoded.append(len(samples))
         return np.full((INFO.num_codebooks, -(-len(samples) // FRAME_SAMPLES)), len(samples) % 1000, np.uint16)
 
@@ -186,7 +186,7 @@ class ScriptedEngine:
         self.ready = False
         for stream_id, task in list(self._tasks.items()):
             task.cancel()
-            self._streams[stream_id].deliver(EngineError("engine_failed", reason))
+            self._streams[stream_id].deliver(EngineError("engine_failed", reason, retry=True))
 
     async def _speak(self, stream: EngineStream, request: Submit) -> None:
         try:

@@ -130,7 +130,7 @@ class Engine:
         """Of those that can speak the one with the fewest listeners, then streams."""
         up = [replica for replica in self.replicas if replica.ready]
         if not up:
-            raise EngineError("engine_failed", "the engine is starting, ask again in a moment")
+            raise EngineError("engine_failed", "the engine is starting, ask again in a moment", retry=True)
         listeners = Counter(home.index for home in self._homes.values())
         return min(up, key=lambda replica: (listeners[replica.index], replica.streams))
 

@@ -33,6 +33,7 @@ from inference.messages import (
 
 log = logging.getLogger("audio8.engine")
 
+STARTING_S = 300.0  # a process that loads PyTorch, until its stage says how long it will take to load the model
 _LOOK_S = 0.1  # between two looks at whether a stage hangs
 
 
@@ -160,6 +161,8 @@ class Replica:
             connector = SharedMemoryConnector.create(self._deploy.connector.get_sleep_s)
             for worker in self._workers:
                 await worker.start(connector.fds, self._arguments)
+                for stage_id in worker.stage_ids:
+                    self._receive(Beat(stage_id, STARTING_S))
                 watching.append(asyncio.create_task(self._watch_exit(worker), name="stage exit"))
             watching.append(asyncio.create_task(self._watch_silence(), name="stage silence"))
             return await self._over
@@ -179,10 +182,10 @@ class Replica:
         self._devices = {}
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
-            stream.deliver(EngineError("engine_failed", "a stage of the engine has ended"))
+            stream.deliver(_ended())
         for future in self._encodes.values():
             if not future.done():
-                future.set_exception(EngineError("engine_failed", "a stage of the engine has ended"))
+                future.set_exception(_ended())
         workers, self._workers = self._workers, []
         await asyncio.gather(*(worker.stop(kill) for worker in workers))
         self._reports = {}
@@ -201,7 +204,8 @@ class Replica:
         clock = asyncio.get_running_loop().time
         while (stage_id := self._silence.look(clock())) is None:
             await asyncio.sleep(_LOOK_S)
-        self._broken(f"stage {stage_id} hangs: it was not heard for longer than it said")
+        doing = "hangs" if stage_id in self._devices else "does not come to an end of loading"
+        self._broken(f"stage {stage_id} {doing}: it was not heard for longer than it said")
 
     def _receive(self, message: object) -> None:
         match message:
@@ -248,3 +252,8 @@ class Replica:
         if stream is not None and stream.deliver(message):
             self._streams.pop(stream_id)
             self._useful |= stream.finished is not None
+
+
+def _ended() -> EngineError:
+    """What those are told who needed stages that are gone; new ones are on their way."""
+    return EngineError("engine_failed", "a stage of the engine has ended", retry=True)

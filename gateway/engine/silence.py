@@ -6,7 +6,7 @@ from inference.messages import Beat
 
 
 class Silence:
-    """Watches stages from their first beat on; one that is still loading promises nothing.
+    """Watches stages from their start, or first beat, on.
 
     A stage hangs if two looks in a row find its promise broken: after a pause of the gateway itself (a stopped process,
     a machine that slept) the first look may come before the beats that wait in the socket have been read.

@@ -10,11 +10,12 @@ from inference.messages import AudioChunk, Cancel, Credit, Finished, Started, Su
 
 
 class EngineError(Exception):
-    """A stream, or the engine, has failed; `code` is one of the wire protocol's."""
+    """A stream, or the engine, has failed; `code` is one of the wire protocol's.  `retry`: it may work a little later,
+    as stages are being started."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, retry: bool = False) -> None:
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message, self.retry = code, message, retry
 
 
 class Stages(Protocol):

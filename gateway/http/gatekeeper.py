@@ -62,9 +62,9 @@ class Gatekeeper:
             return self._later(ErrorCode.RATE_LIMITED, message, HTTPStatus.TOO_MANY_REQUESTS)
         return None
 
-    def busy(self, message: str) -> Denial:
-        """There is no room now, and may be soon."""
-        return self._later(ErrorCode.OVERLOADED, message)
+    def busy(self, message: str, code: ErrorCode = ErrorCode.OVERLOADED) -> Denial:
+        """It cannot be done now, and may be soon."""
+        return self._later(code, message)
 
     def _later(self, code: ErrorCode, message: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> Denial:
         return Denial(status, code, message, max(1, self._service.settings.retry_after_ms // 1000))

@@ -83,6 +83,8 @@ class VoicesPages:
         except Overloaded as error:
             return self._busy(str(error))
         except EngineError as error:
+            if error.retry:
+                return self._busy(error.message, ErrorCode(error.code))
             return refusal(Denial(HTTPStatus.SERVICE_UNAVAILABLE, ErrorCode(error.code), error.message))
         except OSError as error:
             return _disk_failed(error)
@@ -138,8 +140,8 @@ class VoicesPages:
         seconds = voice.reference.codes.shape[1] * info.frame_samples / info.sample_rate
         return _told(voice.info, origin="uploaded", created_at=voice.created_at, seconds=round(seconds, 2))
 
-    def _busy(self, message: str) -> web.Response:
-        return refusal(self._gatekeeper.busy(message))
+    def _busy(self, message: str, code: ErrorCode = ErrorCode.OVERLOADED) -> web.Response:
+        return refusal(self._gatekeeper.busy(message, code))
 
 
 def _told(info: VoiceInfo, **more: object) -> dict[str, object]:

@@ -166,6 +166,12 @@ async def test_what_does_not_fit_ends_with_an_error_and_the_rest_goes_on(spoken,
     assert (await other)[0] == [4, 25, 25, 6]
 
 
+async def test_a_stage_that_hangs_while_it_loads_is_noticed(engine, monkeypatch):
+    monkeypatch.setattr("gateway.engine.replica.STARTING_S", 0.1)
+    with pytest.raises(EngineError, match=r"stage [01] does not come to an end of loading"):
+        await engine().start()
+
+
 async def test_a_stage_that_cannot_start_says_why(directory, engine):
     with pytest.raises(EngineError, match=r"gpu_memory_utilization.*is needed"):
         await engine(stages__0__gpu_memory_utilization=1e-9).start()

@@ -6,7 +6,7 @@ from gateway.engine.silence import Silence
 from inference.messages import Beat
 
 
-def test_a_stage_that_promised_nothing_yet_does_not_hang():
+def test_without_a_promise_none_is_broken():
     silence = Silence()
     assert [silence.look(now) for now in (0, 1e6, 2e6)] == [None] * 3
 
