@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -92,7 +93,8 @@ class HeardEngine(Engine):
         super().__init__(*arguments)
         self.streams: list[EngineStream] = []
         self.reports: list[StageReport] = []
-        self.on_report = self.reports.append
+        self._reported = asyncio.Event()
+        self.on_report = self._keep
 
     def submit(self, request: Submit) -> EngineStream:
         self.streams.append(super().submit(request))
@@ -103,6 +105,16 @@ class HeardEngine(Engine):
         listener = self.next_listener() if listener is None else listener
         sampling = Sampling(seed=seed, **sampling)
         return self.submit(Submit(self.next_stream_id(), text, sampling, listener, voice=voice))
+
+    def _keep(self, report: StageReport) -> None:
+        self.reports.append(report)
+        self._reported.set()
+
+    async def idle(self) -> None:
+        """Once stage 0 has reported its steps and that it holds nothing more."""
+        while not self.rows or any(report.resident for report in self.latest_reports if isinstance(report, ARReport)):
+            self._reported.clear()
+            await self._reported.wait()
 
     @property
     def rows(self) -> list[int]:

@@ -59,6 +59,7 @@ async def test_fewer_slots_from_less_memory_give_the_same_samples(embedded, offl
     share = (weight_bytes(runner.model) + 2.5 * slot) / host_memory()
     async with embedded(stages__0__gpu_memory_utilization=share) as engine:
         check_same(*await speak(engine, offline), offline.stateful)
+        await engine.idle()
         assert max(engine.rows) == 2
     assert {report.slots for report in engine.reports if isinstance(report, ARReport)} == {2}
 
