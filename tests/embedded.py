@@ -14,6 +14,7 @@ import pytest
 import torch
 from real_engine import EXTRA, OURS, deploy_file
 from running_gateway import running
+from stream_client import Heard, StreamClient
 
 from gateway.assets import DEPLOY_CONFIG
 from gateway.engine.engine import Engine
@@ -129,6 +130,27 @@ async def serving() -> AsyncIterator[tuple[int, HeardEngine]]:
     await engine.start()
     async with running(engine, settings_from(engine.deploy)) as gateway:
         yield gateway.port, engine
+
+
+async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
+    """(text, voice) pairs, each on a socket of its own, words one message each -> what was heard, and the streams."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(port: int, index: int, text: str, voice: str | None) -> Heard:
+        async with room, await StreamClient.open(port) as client:
+            await client.say("session.config", voice=voice, seed=index)
+            for word in text.split(" "):
+                await client.say("input.text", text=f"{word} ")
+            await client.say("input.done")
+            return await client.whole("_0")
+
+    async with serving() as (port, engine):
+        heard = await asyncio.gather(*(one(port, index, *pair) for index, pair in enumerate(texts)))
+    return heard, engine.streams
+
+
+def samples(heard: Heard) -> np.ndarray:
+    return np.frombuffer(heard.audio, "<i2").astype(np.float32) * STEP
 
 
 @pytest.fixture

@@ -45,6 +45,10 @@ def word_errors(spoken: list[str], understood: list[str]) -> float:
 
 
 def plain_words(text: str) -> str:
-    """The words of a text as they are compared: small letters, one spelling, numbers digit by digit."""
-    normal = re.sub(r"[$%.]", " ", EnglishTextNormalizer()(text))
+    """The words of a text as they are compared: small letters, one spelling, numbers digit by digit, and signs as they
+    are read.  The normaliser drops what stands in brackets, and writes "fifth" as "5th"."""
+    text = re.sub(r"[()\[\]{}<>]", " ", text).replace("&", " and ").replace("@", " at ")
+    text = re.sub(r"\.(?=(?:com|org|txt)\b)", " dot ", text)
+    normal = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", EnglishTextNormalizer()(text))
+    normal = re.sub(r"[$%.]", " ", normal)
     return " ".join(re.sub(r"\d", lambda digit: f" {_DIGIT_WORDS[digit[0]]} ", normal).split())

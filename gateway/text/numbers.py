@@ -70,16 +70,19 @@ def _digits(found: regex.Match) -> str | None:
     return digits if len(digits) <= _MOST_DIGITS else None
 
 
+def say_number(whole: str, part: str, language: str, minus: bool = False) -> str:
+    """Digits before and behind the decimal mark in words; the latter one by one."""
+    notation = _NOTATIONS[language]
+    words = [notation.minus] if minus else []
+    words.append(num2words(int(whole), lang=language))
+    if part:
+        words += [notation.point, *(num2words(int(digit), lang=language) for digit in part)]
+    return " ".join(words).replace(", ", " ")
+
+
 def _number(found: regex.Match, language: str) -> str | None:
     whole = _digits(found)
-    if whole is None:
-        return None
-    notation = _NOTATIONS[language]
-    words = [notation.minus] if found["sign"] else []
-    words.append(num2words(int(whole), lang=language))
-    if found["part"]:
-        words += [notation.point, *(num2words(int(digit), lang=language) for digit in found["part"])]
-    return " ".join(words).replace(", ", " ")
+    return whole and say_number(whole, found["part"], language, minus=bool(found["sign"]))
 
 
 def _percentage(found: regex.Match, language: str) -> str | None:

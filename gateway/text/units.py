@@ -1,4 +1,4 @@
-"""Units behind figures in words: "10 kg" is "10 kilograms".  CLDR knows them in the plural forms of each language."""
+"""Amounts with a unit in words: "10 kg" is "ten kilograms".  CLDR knows the units in the plural forms of each language."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from decimal import Decimal
 
 import regex
 from babel.units import format_unit
+
+from gateway.text.numbers import say_number
 
 # Signs that mean one thing only; "m", "g", "l", "V" or "min" may be something else.  Values: CLDR's names.
 _UNITS = {
@@ -20,17 +22,24 @@ _UNITS = {
 }  # fmt: skip
 _SIGNS = "|".join(map(regex.escape, sorted(_UNITS, key=len, reverse=True)))
 _PATTERN = regex.compile(
-    rf"(?<![\w.,:/])(?P<figures>\d{{1,3}}(?:[.,\u00a0\u202f]\d{{3}})+(?!\d)|\d+)(?P<part>[.,]\d{{1,12}})?"
+    rf"(?<![\w.,:/])(?:(?<=^|\s)(?P<minus>[-−]))?"
+    rf"(?P<figures>\d{{1,3}}(?:[.,\u00a0\u202f]\d{{3}})+(?!\d)|\d{{1,12}})(?P<part>[.,]\d{{1,12}})?"
     rf"[ \u00a0\u202f]?(?P<sign>{_SIGNS})(?![\w/²³·*^])"
 )
+_RANGE = regex.compile(r"\d\s?[-–]$")
 
 
 def spell_units(plain: str, language: str) -> str:
-    """`plain` with the units behind figures in words of `language`, which CLDR knows.  The figures stay."""
+    """`plain` with its amounts in words of `language`, one of `numbers.LANGUAGES`; of a range the figures stay."""
     return _PATTERN.sub(lambda found: _spelt(found, language), plain)
 
 
 def _spelt(found: regex.Match, language: str) -> str:
-    value = Decimal(regex.sub(r"\D", "", found["figures"]) + (found["part"] or "").replace(",", "."))
-    _, words = format_unit(value, _UNITS[found["sign"]], "long", format="0", locale=language).split(maxsplit=1)
-    return f"{found['figures']}{found['part'] or ''} {' '.join(words.split())}"
+    digits, part = regex.sub(r"\D", "", found["figures"]), (found["part"] or "")[1:]
+    value = Decimal(f"{digits}.{part or 0}")
+    _, unit = format_unit(value, _UNITS[found["sign"]], "long", format="0", locale=language).split(maxsplit=1)
+    if _RANGE.search(found.string[: found.start()][-4:]):
+        number = found["figures"] + (found["part"] or "")
+    else:
+        number = say_number(digits, part, language, minus=bool(found["minus"]))
+    return f"{number} {' '.join(unit.split())}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from embedded import STEP, serving
+from embedded import STEP, samples, serving, speak
 from recogniser import recogniser, transcript, word_errors
 from scraped import Series, scrape
 from stream_client import Heard, StreamClient
@@ -34,27 +34,6 @@ VOICES = ("aria", "clara", "juno", "milo")
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory):
     return recogniser(tmp_path_factory.mktemp("whisper"))
-
-
-async def speak(texts: list[tuple[str, str | None]], at_once: int = 4) -> tuple[list[Heard], list[EngineStream]]:
-    """(text, voice) pairs, each on a socket of its own, words one message each -> what was heard, and the streams."""
-    room = asyncio.Semaphore(at_once)
-
-    async def one(port: int, index: int, text: str, voice: str | None) -> Heard:
-        async with room, await StreamClient.open(port) as client:
-            await client.say("session.config", voice=voice, seed=index)
-            for word in text.split(" "):
-                await client.say("input.text", text=f"{word} ")
-            await client.say("input.done")
-            return await client.whole("_0")
-
-    async with serving() as (port, engine):
-        heard = await asyncio.gather(*(one(port, index, *pair) for index, pair in enumerate(texts)))
-    return heard, engine.streams
-
-
-def samples(heard: Heard) -> np.ndarray:
-    return np.frombuffer(heard.audio, "<i2").astype(np.float32) * STEP
 
 
 def check_against_offline(streams: list[EngineStream], heard: list[Heard], offline) -> None:

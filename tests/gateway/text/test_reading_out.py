@@ -9,12 +9,17 @@ from gateway.text.reading_out import read_out
 from gateway.text.segmenter import Segmenter
 
 READ = [
-    ("en", "1 kg, 10 kg and 2.5 kg", "1 kilogram, 10 kilograms and two point five kilograms"),
-    ("en", "at 90 km/h or 1,500 km", "at 90 kilometers per hour or one thousand five hundred kilometers"),
-    ("en", "-5 °C, 10-20 cm, 16GB, 3 m²", "-5 degrees Celsius, 10-20 centimeters, 16 gigabytes, 3 square meters"),
-    ("de", "2,5 kg bei 20 °C", "zwei Komma fünf Kilogramm bei 20 Grad Celsius"),
-    ("pl", "5 km i 2,5 km", "5 kilometrów i dwa przecinek pięć kilometra"),
-    ("fr", "1 km et 3 km", "1 kilomètre et 3 kilomètres"),
+    ("en", "1 kg, 10 kg and 2.5 kg", "one kilogram, ten kilograms and two point five kilograms"),
+    ("en", "at 90 km/h or 1,500 km", "at ninety kilometers per hour or one thousand five hundred kilometers"),
+    (
+        "en",
+        "-5 °C, 10-20 cm, 16GB, 3 m²",
+        "minus five degrees Celsius, 10-20 centimeters, sixteen gigabytes, three square meters",
+    ),
+    ("de", "2,5 kg bei 20 °C", "zwei Komma fünf Kilogramm bei zwanzig Grad Celsius"),
+    ("pl", "5 km i 2,5 km", "pięć kilometrów i dwa przecinek pięć kilometra"),
+    ("fr", "1 km et 3 km", "un kilomètre et trois kilomètres"),
+    ("en", "5 – 6 km, 1.500 kg, 2-5 °C", "5 – 6 kilometers, one point five zero zero kilograms, 2-5 degrees Celsius"),
     ("en", "E.g. fruit, i.e. apples, etc.", "For example fruit, that is apples, et cetera."),
     ("en", "Pens, etc. Then paper etc. and ink", "Pens, et cetera. Then paper et cetera and ink"),
     ("de", "z. B. das, d.h. jenes, usw. Und", "zum Beispiel das, das heißt jenes, und so weiter. Und"),
@@ -57,4 +62,4 @@ def test_a_segment_is_read_out_whole_however_it_came() -> None:
     text = "Write to anna@example.com, e.g. about 10 kg of apples."
     whole = [piece.spoken for piece in segment([text], Segmenter("sentence"))]
     assert [piece.spoken for piece in segment(text, Segmenter("sentence"))] == whole
-    assert whole == ["Write to anna at example dot com, for example about 10 kilograms of apples."]
+    assert whole == ["Write to anna at example dot com, for example about ten kilograms of apples."]

@@ -11,16 +11,13 @@ import asyncio
 import numpy as np
 import pytest
 import torch
-from aiohttp import ClientSession, FormData, web
+from embedded import serving
 from recogniser import recogniser, transcript
 from recordings import RATE, resampled, sound_file, speech, wav, webm
 from recordings import transcript as said_by
-from stream_client import StreamClient
+from uploading import spoken, upload
 from voice_measures import pitch
 
-from gateway.assets import DEPLOY_CONFIG
-from gateway.engine.engine import Engine
-from gateway.server import make_app, settings_from, shut_down
 from gateway.voices.recording import read_recording
 from inference.checkpoint import Checkpoint
 
@@ -54,34 +51,11 @@ def test_every_container_gives_nearly_the_same_codes(codec):
         assert np.mean(got[0, :frames] == expected[0, :frames]) > 0.7, kind  # of the semantic codebook
 
 
-async def spoken(port: int, voice: str) -> np.ndarray:
-    async with await StreamClient.open(port) as client:
-        await client.say("session.config", voice=voice, seed=5)
-        await client.speak(SENTENCE)
-        heard = await client.whole("_0")
-    assert heard.end["type"] == "session.done"
-    return np.frombuffer(heard.audio, "<i2").astype(np.float32) / 32768
-
-
 async def test_uploaded_voices_speak_as_they_do_and_never_say_the_transcript(tmp_path_factory):
-    engine = Engine(None, DEPLOY_CONFIG, "cpu", "warning")
-    await engine.start()
-    runner = web.AppRunner(make_app(engine, settings_from(engine.deploy)), access_log=None)
-    try:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        port = runner.addresses[0][1]
-        async with ClientSession() as http:
-            for voice in VOICES:
-                form = FormData({"name": f"my-{voice}", "ref_text": said_by(voice), "consent": "true"})
-                form.add_field("audio_sample", wav(speech(voice)), filename="voice.wav")
-                async with http.post(f"http://127.0.0.1:{port}/v1/audio/voices", data=form) as answer:
-                    assert answer.status == 201, await answer.text()
-        heard = await asyncio.gather(*(spoken(port, f"my-{voice}") for voice in VOICES))
-    finally:
-        await shut_down(runner.app)
-        await runner.cleanup()
-        await engine.close()
+    async with serving() as (port, _):
+        for voice in VOICES:
+            await upload(port, f"my-{voice}", speech(voice), said_by(voice))
+        heard = await asyncio.gather(*(spoken(port, f"my-{voice}", SENTENCE) for voice in VOICES))
     high, low = (pitch(samples, RATE) for samples in heard)
     assert high > 1.15 * low, (high, low)
     judge = recogniser(tmp_path_factory.mktemp("whisper"))
