@@ -33,6 +33,17 @@ def environment(client: str) -> Path:
     return folder / "bin" / "python"
 
 
+def without_dependencies(requirement: str) -> Path:
+    """Where the files of "package==version" lie, of which something else than its code is wanted."""
+    folder = PLACE / requirement.replace("==", "-")
+    if not folder.exists():
+        PLACE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=PLACE) as made:
+            _uv("pip", "install", "--quiet", "--no-deps", "--target", f"{made}/new", requirement)
+            os.rename(f"{made}/new", folder)
+    return folder
+
+
 def _make(folder: Path, requirements: Path) -> None:
     """Whole or not at all: it gets its name when all is installed."""
     with tempfile.TemporaryDirectory(dir=PLACE) as made:

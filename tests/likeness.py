@@ -1,17 +1,16 @@
 """Whose voice is it?  A speaker embedder that works offline: the network and weights of Resemblyzer.
 
-Only the weights are taken out of the package: importing it needs libraries that current ones have left behind.
+Only the weights are taken out of the package: some of what it depends on has no wheels, and is not needed for this.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import soxr
 import torch
+from client_environments import without_dependencies
 from torch import Tensor, nn
 from transformers.audio_utils import mel_filter_bank, spectrogram, window_function
 
@@ -37,7 +36,7 @@ class Embedder(nn.Module):
 
 @cache
 def _embedder() -> Embedder:
-    weights = Path(importlib.util.find_spec("resemblyzer").origin).with_name("pretrained.pt")
+    weights = without_dependencies("resemblyzer==0.1.4") / "resemblyzer" / "pretrained.pt"
     embedder = Embedder()
     embedder.load_state_dict(torch.load(weights, "cpu", weights_only=True)["model_state"], strict=False)
     return embedder.eval()

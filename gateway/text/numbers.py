@@ -80,6 +80,11 @@ def say_number(whole: str, part: str, language: str, minus: bool = False) -> str
     return " ".join(words).replace(", ", " ")
 
 
+def is_fraction(figures: str, language: str) -> bool:
+    """Whether three digits behind one mark are a fraction: "1.500" is one and a half in English, else 1500."""
+    return regex.fullmatch(r"\d+\D\d+", figures) is not None and _NOTATIONS[language].decimal in figures
+
+
 def _number(found: regex.Match, language: str) -> str | None:
     whole = _digits(found)
     return whole and say_number(whole, found["part"], language, minus=bool(found["sign"]))

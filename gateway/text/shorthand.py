@@ -10,7 +10,9 @@ _INSIDE = {
         "z. b.": "zum Beispiel", "d. h.": "das heißt", "bzw.": "beziehungsweise", "ggf.": "gegebenenfalls",
         "inkl.": "inklusive", "evtl.": "eventuell",
     },
-    "en": {"e. g.": "for example", "i. e.": "that is", "vs.": "versus", "approx.": "approximately", "prof.": "Professor"},
+    "en": {
+        "e. g.": "for example", "i. e.": "that is", "vs.": "versus", "approx.": "approximately", "prof.": "Professor",
+    },
     "es": {"p. ej.": "por ejemplo", "aprox.": "aproximadamente"},
     "fr": {"p. ex.": "par exemple", "c.-à-d.": "c'est-à-dire"},
     "it": {"p. es.": "per esempio", "ad es.": "ad esempio"},

@@ -1,4 +1,4 @@
-"""Amounts with a unit in words: "10 kg" is "ten kilograms".  CLDR knows the units in the plural forms of each language."""
+"""Amounts with a unit in words: "10 kg" is "ten kilograms".  CLDR knows the units' plurals in each language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 import regex
 from babel.units import format_unit
 
-from gateway.text.numbers import say_number
+from gateway.text.numbers import is_fraction, say_number
 
 # Signs that mean one thing only; "m", "g", "l", "V" or "min" may be something else.  Values: CLDR's names.
 _UNITS = {
@@ -26,7 +26,7 @@ _PATTERN = regex.compile(
     rf"(?P<figures>\d{{1,3}}(?:[.,\u00a0\u202f]\d{{3}})+(?!\d)|\d{{1,12}})(?P<part>[.,]\d{{1,12}})?"
     rf"[ \u00a0\u202f]?(?P<sign>{_SIGNS})(?![\w/²³·*^])"
 )
-_RANGE = regex.compile(r"\d\s?[-–]$")
+_RANGE = regex.compile(r"\d\s?[-–]\s?$")
 
 
 def spell_units(plain: str, language: str) -> str:
@@ -35,8 +35,11 @@ def spell_units(plain: str, language: str) -> str:
 
 
 def _spelt(found: regex.Match, language: str) -> str:
-    digits, part = regex.sub(r"\D", "", found["figures"]), (found["part"] or "")[1:]
-    value = Decimal(f"{digits}.{part or 0}")
+    figures, part = found["figures"], (found["part"] or "")[1:]
+    if not part and is_fraction(figures, language):
+        figures, part = regex.split(r"\D", figures)
+    digits = regex.sub(r"\D", "", figures)
+    value = Decimal(f"{digits}.{part}" if part else digits)
     _, unit = format_unit(value, _UNITS[found["sign"]], "long", format="0", locale=language).split(maxsplit=1)
     if _RANGE.search(found.string[: found.start()][-4:]):
         number = found["figures"] + (found["part"] or "")
