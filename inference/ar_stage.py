@@ -81,7 +81,7 @@ class ARStage:
         if self._has_leisure:
             self._keep(self._voices.popleft())
         if self._steps.has_free:
-            newcomer = self._scheduler.admit(time.monotonic(), self._costs.capacity(), self._guard)
+            newcomer = self._scheduler.admit(time.monotonic(), self._costs.places(), self._guard)
             if newcomer is not None:
                 self._start(newcomer)
         begin = time.monotonic()
@@ -90,7 +90,7 @@ class ARStage:
         if landing := self._run(batch):
             self._land(landing, time.monotonic())
             if batch and landing.error is None:
-                self._costs.stepped(time.monotonic() - begin)
+                self._costs.stepped(time.monotonic() - begin, len(landing.streams))
 
     def _sleep(self) -> None:
         """Until there is something to do, or for a while."""
@@ -98,7 +98,7 @@ class ARStage:
             self._channel.wait(self._deploy.connector.get_sleep_s)
         elif self._has_leisure:
             return
-        elif not self._steps.flying and self._scheduler.idle(time.monotonic(), self._costs.capacity()):
+        elif not self._steps.flying and self._scheduler.idle(time.monotonic(), self._costs.places()):
             self._channel.wait(_QUEUED_S if self._scheduler.waiting else _IDLE_S)
 
     @property
@@ -304,5 +304,5 @@ class ARStage:
         for _ in range(3):
             begin = time.monotonic()
             self._runner.step([sequence])
-        self._costs.stepped(time.monotonic() - begin)
+        self._costs.stepped(time.monotonic() - begin, 1)
         self._steps.release(slot)

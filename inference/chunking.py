@@ -17,27 +17,29 @@ DEFAULT_MARGIN_S = 0.12  # what prefills of newcomers, wake-ups and the socket m
 class Pace:
     """How fast things go now.
 
-    `step_s`: seconds from one frame of this stream to its next.  `decode_s_per_frame` and `backlog_frames`: the codec's
-    feedback, that is its seconds per frame and the frames that wait before ours.  `pause_s`: no step is run for so long
-    from now on, as someone is prefilled.  `streams`: how many take turns.
+    `step_s`: seconds from one frame of this stream to its next.  `decode_s_per_frame` and `ahead_frames`: the codec's
+    feedback, that is its seconds per frame and the frames that are decoded before ours.  `pause_s`: no step is run for
+    so long from now on, as someone is prefilled.  `streams`: how many take turns.
     """
 
     step_s: float = 0.0
     decode_s_per_frame: float = 0.0
-    backlog_frames: int = 0
+    ahead_frames: int = 0
     pause_s: float = 0.0
     streams: int = 1
 
     def decode_s(self, frames: int) -> float:
-        """Seconds until `frames` that leave now are decoded."""
-        return (self.backlog_frames + frames) * self.decode_s_per_frame
+        """Seconds until `frames` that leave now are decoded, at most: the others, who come to be dry at the same time
+        as steps go to the least slack, may all have as much to be decoded first, up to a piece each."""
+        ahead = max(self.ahead_frames, (self.streams - 1) * min(frames, PIECE_FRAMES))
+        return (ahead + frames) * self.decode_s_per_frame
 
 
 class ListenerClock:
     """When the listener of a stream has heard all that was sent: `dry_at`, None while it has been sent nothing.
 
-    The clock starts when the first chunk is expected to be out.  A listener who has run dry waits, so for it the clock
-    starts anew with the next chunk.
+    The clock starts when the first chunk is out.  A listener who has run dry waits, so for it the clock starts anew
+    with the next chunk.
     """
 
     def __init__(self, frame_s: float, dry_at: float | None = None) -> None:
@@ -45,7 +47,7 @@ class ListenerClock:
         self.dry_at = dry_at
 
     def sent(self, frames: int, out_at: float) -> None:
-        """`frames` are expected to reach the listener at `out_at`."""
+        """`frames` reach the listener at `out_at`."""
         start = out_at if self.dry_at is None else max(self.dry_at, out_at)
         self.dry_at = start + frames * self._frame_s
 
@@ -91,18 +93,18 @@ class Chunker:
         return pending if self._leaves_early(pending, now, pace) else 0
 
     def sent(self, frames: int, now: float, pace: Pace) -> None:
-        """`frames` have left at `now`."""
+        """`frames` have left at `now`.  They are heard when they are decoded, or later: a listener is never believed to
+        have more time than it has."""
         self.sent_frames += frames
-        self._clock.sent(frames, now + pace.decode_s(frames))
+        self._clock.sent(frames, now + frames * pace.decode_s_per_frame)
 
     def _leaves_early(self, pending: int, now: float, pace: Pace) -> bool:
         """Whether to wait for one more frame would be too late: it takes a step, and the next look is a step later.
 
-        Two more steps are for jitter, which grows with them: a prefill in between, or a busy machine.  The codec may
-        have to decode as much for each other stream first: steps go to the least slack, so all come to be dry at once.
+        Two more steps are for jitter, which grows with them: a prefill in between, or a busy machine.
         """
         if self._policy != "adaptive" or not self.sent_frames or pending < FEWEST_EARLY_FRAMES:
             return False
         assert self._clock.dry_at is not None  # something was sent
-        lead = pace.pause_s + pace.decode_s(pace.streams * pending) + 4 * pace.step_s + self._margin_s
+        lead = pace.pause_s + pace.decode_s(pending) + 4 * pace.step_s + self._margin_s
         return self._clock.dry_at - now < lead

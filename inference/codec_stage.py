@@ -8,7 +8,7 @@ import time
 import numpy as np
 import torch
 
-from inference.average import MovingAverage
+from inference.average import WorkTime
 from inference.channel import StageChannel
 from inference.checkpoint import Checkpoint
 from inference.chunking import PIECE_FRAMES
@@ -16,7 +16,7 @@ from inference.codec import Codec
 from inference.codec_stream import StatefulDecoder, WindowedDecoder
 from inference.connector import Feedback, SharedMemoryConnector
 from inference.deadlines import StreamDeadlines
-from inference.decode_queue import CodecStream, DecodeQueue
+from inference.decode_queue import Call, CodecStream, DecodeQueue
 from inference.deploy import DeployConfig
 from inference.device import check_usable, device_memory, weight_bytes
 from inference.encode_queue import EncodeQueue
@@ -49,15 +49,15 @@ class CodecStage:
         self._deadlines = StreamDeadlines(deploy.connector.first_chunk_wait_s, deploy.connector.chunk_wait_s)
         self._queue = DecodeQueue(
             1 / checkpoint.config.frame_rate,
-            self._longest(),
+            self._piece(),
             deploy.codec.max_num_seqs,
             deploy.codec.max_num_batched_tokens,
-            self._decoder.pieces and deploy.connector.chunk_policy == "adaptive",
+            self._joined(),
             self._decoder.alike,
         )
         self._counts = CodecCounts()
         self._heart = Heart(1, deploy.connector.chunk_wait_s, channel.send)
-        self._frame_time = MovingAverage()
+        self._frame_time = WorkTime()
         self._warm_up()
         connector.reset()
         self._publish()
@@ -88,9 +88,9 @@ class CodecStage:
         self._take()
         for stream_id in self._deadlines.expired(time.monotonic()):
             self._expire(stream_id)
-        batch = self._queue.batch(time.monotonic(), self._frame_time.value)
-        if batch:
-            self._decode(batch)
+        call = self._queue.next_call(time.monotonic(), self._frame_time.now)
+        if call is not None:
+            self._decode(call)
         if self._recordings:
             self._encode_if_idle()
         self._publish()
@@ -98,7 +98,7 @@ class CodecStage:
     def _encode_if_idle(self) -> None:
         """A piece of a recording, unless a listener would have to wait for it."""
         piece_s = self._recordings.piece_s
-        if self._queue.spare_s(time.monotonic(), self._frame_time.value) <= _SPARE_PIECES * piece_s:
+        if self._queue.spare_s(time.monotonic(), self._frame_time.now) <= _SPARE_PIECES * piece_s:
             return
         self._heart.beat(piece_s)
         try:
@@ -125,31 +125,39 @@ class CodecStage:
                 case StreamAborted(stream_id=stream_id) if stream := self._queue.get(stream_id):
                     self._end(stream)
 
-    def _longest(self) -> int:
+    def _piece(self) -> int:
         return PIECE_FRAMES if self._decoder.pieces else self._deploy.codec.max_model_len
 
-    def _decode(self, batch: list[CodecStream]) -> None:
-        codes = self._queue.next_codes(batch)
-        self._heart.beat(codes.shape[2] * len(batch) * self._frame_time.value)
+    def _joined(self) -> int:
+        connector = self._deploy.connector
+        free = self._decoder.pieces and connector.chunk_policy == "adaptive"
+        return max(PIECE_FRAMES, connector.chunk_frames) if free else 0
+
+    def _decode(self, call: Call) -> None:
+        self._heart.beat(call.frames * self._frame_time.now)
         begin = time.monotonic()
         try:
-            if codes.shape[2]:
-                for stream, samples in zip(batch, self._decoder.decode([s.state for s in batch], codes), strict=True):
+            if call.frames:
+                states = [stream.state for stream in call.streams]
+                for stream, samples in zip(call.streams, self._decoder.decode(states, call.codes), strict=True):
                     stream.samples.append(samples)
         except Exception as error:
-            log.exception("a decode failed; its %d streams end", len(batch))
+            log.exception("a decode failed; its %d streams end", len(call.streams))
             check_usable(error)
-            for stream in batch:
+            for stream in call.streams:
                 self._fail(stream, "engine_failed", f"the codec failed: {error}")
             return
-        seconds, frames = time.monotonic() - begin, codes.shape[2] * len(batch)
-        if frames:
-            self._frame_time.add(seconds, frames)
-            self._counts.decoded(seconds, frames)
         now = time.monotonic()
-        for stream in batch:
-            if chunk := self._queue.advance(stream, codes.shape[2], now):
+        if call.frames:
+            self._measured(now - begin, call.frames)
+            self._counts.decoded(now - begin, call.frames)
+        for stream in call.streams:
+            if chunk := self._queue.advance(stream, call.codes.shape[2], now):
                 self._send(stream, chunk)
+
+    def _measured(self, seconds: float, frames: int) -> None:
+        """A busy codec decodes whole pieces; short ones are of streams that begin, or come while it has time."""
+        self._frame_time.add(seconds, frames, busy=frames >= self._piece() or not self._decoder.pieces)
 
     def _send(self, stream: CodecStream, chunk: CodesChunk) -> None:
         """A chunk is decoded."""
@@ -174,7 +182,8 @@ class CodecStage:
         self._deadlines.forget(stream.stream_id)
 
     def _publish(self) -> None:
-        self._connector.publish(Feedback(self._frame_time.value, self._queue.backlog))
+        now, times, queue = time.monotonic(), self._frame_time, self._queue
+        self._connector.publish(Feedback(times.now, times.busy, queue.ahead, queue.spare_s(now, times.now)))
 
     def _report(self) -> None:
         """Tell the gateway what was done, if it is time."""
@@ -190,12 +199,12 @@ class CodecStage:
         """Decode some silence in the sizes to come, and measure."""
         connector, books = self._deploy.connector, self._checkpoint.config.num_codebooks
         state = self._decoder.open()
-        sizes = (connector.initial_chunk_frames, min(self._longest(), connector.chunk_frames))
+        sizes = (connector.initial_chunk_frames, min(self._piece(), connector.chunk_frames))
         for frames in sizes * 2:
             begin = time.monotonic()
             self._decoder.decode([state], np.zeros((1, books, frames), dtype=np.uint16))
             seconds = time.monotonic() - begin
-        self._frame_time.add(seconds, frames)
+        self._frame_time.add(seconds, frames, busy=False)
 
 
 def _codec(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> Codec:

@@ -8,6 +8,7 @@ import os
 import select
 import tempfile
 from dataclasses import dataclass
+from math import inf
 from typing import BinaryIO, NamedTuple
 
 from inference.records import Record, decode, encode
@@ -15,7 +16,7 @@ from inference.ring import HEADER, Ring
 
 DEFAULT_CAPACITY = 1 << 20  # bytes; about 1,900 chunks of 25 frames with 10 codebooks
 _SHARED_MEMORY = "/dev/shm"
-_SECONDS_WORD, _BACKLOG_WORD = 0, 1
+_SECONDS_WORD, _BUSY_WORD, _AHEAD_WORD, _SPARE_WORD = range(4)
 
 
 class ConnectorFds(NamedTuple):
@@ -28,10 +29,17 @@ class ConnectorFds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What stage 1 lets stage 0 know: its seconds per decoded frame (0 before the first), and the frames that wait."""
+    """What stage 1 lets stage 0 know.
+
+    `seconds_per_frame`: of a decode, of late, and `busy_seconds_per_frame`: when there is much to decode; 0 before the
+    first.  `ahead_frames`: decoded before those of one more stream, even if that is in a hurry.  `spare_s`: for how
+    long it could do something else without anybody running dry.
+    """
 
     seconds_per_frame: float = 0.0
-    backlog_frames: int = 0
+    busy_seconds_per_frame: float = 0.0
+    ahead_frames: int = 0
+    spare_s: float = inf
 
 
 class SharedMemoryConnector:
@@ -67,7 +75,9 @@ class SharedMemoryConnector:
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_read, False)
         os.set_blocking(wake_write, False)
-        return cls(memory, wake_read, wake_write, sleep_s)
+        connector = cls(memory, wake_read, wake_write, sleep_s)
+        connector.publish(Feedback())
+        return connector
 
     @classmethod
     def attach(cls, fds: tuple[int, int, int], sleep_s: float) -> SharedMemoryConnector:
@@ -109,12 +119,15 @@ class SharedMemoryConnector:
     def publish(self, feedback: Feedback) -> None:
         """The consumer shows how it is doing."""
         self._ring.publish(_SECONDS_WORD, feedback.seconds_per_frame)
-        self._ring.publish(_BACKLOG_WORD, feedback.backlog_frames)
+        self._ring.publish(_BUSY_WORD, feedback.busy_seconds_per_frame)
+        self._ring.publish(_AHEAD_WORD, feedback.ahead_frames)
+        self._ring.publish(_SPARE_WORD, feedback.spare_s)
 
     @property
     def feedback(self) -> Feedback:
-        """What the consumer has shown last.  The two numbers are read one after the other and may be of two moments."""
-        return Feedback(self._ring.published(_SECONDS_WORD), int(self._ring.published(_BACKLOG_WORD)))
+        """What the consumer has shown last.  The numbers are read one after the other and may be of two moments."""
+        seconds, busy, ahead, spare = map(self._ring.published, (_SECONDS_WORD, _BUSY_WORD, _AHEAD_WORD, _SPARE_WORD))
+        return Feedback(seconds, busy, int(ahead), spare)
 
     def close(self) -> None:
         """Unmap the memory and close this object's file descriptors.  Idempotent."""

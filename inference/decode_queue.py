@@ -1,8 +1,9 @@
 """Which codes are decoded next: pure, with the time as an argument.
 
 Long chunks are decoded in pieces, and between two pieces a more urgent stream may come first; pieces that are alike are
-decoded in one call.  Where borders are free, short chunks that wait are joined: a call costs much even for few frames,
-so a busy codec must not make as many calls as there are chunks, or it would fall behind ever more.
+decoded in one call.  A call costs much even for few frames, so a busy codec must not make as many calls as there are
+chunks, or it would fall behind ever more.  Where borders are free, chunks that wait are therefore joined, and a piece
+is as long as the others can wait for it; it leaves as soon as it is decoded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 
 from inference.chunking import ListenerClock
 from inference.records import CodesChunk
+
+_LONGEST_CALL_S = 0.05  # a listener who is new may have to wait for a call that has begun
 
 
 @dataclass(slots=True, eq=False)
@@ -35,15 +38,35 @@ class CodecStream:
         """Frames that wait."""
         return sum(chunk.codes.shape[1] for chunk in self.chunks) - self.decoded
 
-    def join(self, chunk: CodesChunk, most: int) -> bool:
-        """Make one chunk of the last one and this, if they are of at most `most` frames together -> whether it did so.
-        The first chunk of all stays as it is: nobody shall wait longer for it."""
+    def join(self, chunk: CodesChunk) -> bool:
+        """Make one chunk of the last one and this -> whether it did so.  The first chunk of all stays as it is: nobody
+        shall wait longer for it."""
         tail = self.chunks[-1] if self.chunks else None
-        if tail is None or tail.first_frame == 0 or tail.codes.shape[1] + chunk.codes.shape[1] > most:
+        if tail is None or tail.first_frame == 0:
             return False
         codes = np.concatenate((tail.codes, chunk.codes), axis=1)
         self.chunks[-1] = CodesChunk(self.stream_id, tail.first_frame, codes, chunk.last)
         return True
+
+    def cut(self, frames: int) -> CodesChunk:
+        """So many frames of the chunk whose turn it is, as a chunk of their own; the rest stays."""
+        whole = self.chunks[0]
+        rest = CodesChunk(self.stream_id, whole.first_frame + frames, whole.codes[:, frames:], whole.last)
+        self.chunks[0] = rest
+        return CodesChunk(self.stream_id, whole.first_frame, whole.codes[:, :frames], False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """What is decoded at once: a piece of each of these streams, `codes` [B, Q, n]."""
+
+    streams: list[CodecStream]
+    codes: np.ndarray
+
+    @property
+    def frames(self) -> int:
+        """Of all streams together."""
+        return len(self.codes) * self.codes.shape[2]
 
 
 class DecodeQueue:
@@ -52,15 +75,16 @@ class DecodeQueue:
     def __init__(
         self,
         frame_s: float,
-        longest: int,
+        piece: int,
         most_streams: int,
         most_frames: int,
-        joins: bool,
+        joined: int = 0,
         alike: Callable[[Any], Hashable] = lambda state: None,
     ) -> None:
-        """`longest`: frames of a piece; `most_streams`, `most_frames`: of one call; `joins`: chunks may be joined;
-        `alike`: states for which this is the same can be decoded together."""
-        self._frame_s, self._longest, self._joins, self._alike = frame_s, longest, joins, alike
+        """`piece`: frames of a piece; `most_streams`, `most_frames`: of one call.  `joined`: chunks may be joined, into
+        pieces of up to so many frames; 0: they stay what they are.  `alike`: states for which this is the same can be
+        decoded together."""
+        self._frame_s, self._piece, self._joined, self._alike = frame_s, piece, joined, alike
         self._most_streams, self._most_frames = most_streams, most_frames
         self._streams: dict[int, CodecStream] = {}
 
@@ -81,12 +105,8 @@ class DecodeQueue:
     def put(self, chunk: CodesChunk) -> None:
         """Codes have come for a stream that is open."""
         stream = self._streams[chunk.stream_id]
-        if not (self._joins and stream.join(chunk, self._longest)):
+        if not (self._joined and stream.join(chunk)):
             stream.chunks.append(chunk)
-
-    def close(self, stream_id: int) -> None:
-        """The stream has ended, for whatever cause."""
-        del self._streams[stream_id]
 
     def ready(self) -> bool:
         """Whether there is something to decode."""
@@ -97,53 +117,85 @@ class DecodeQueue:
         """Frames that wait."""
         return sum(stream.backlog for stream in self)
 
+    @property
+    def ahead(self) -> int:
+        """Frames that are decoded before those of one more stream, even if that is in a hurry: a piece of each."""
+        return sum(self._next(stream, self._piece) for stream in self)
+
     def spare_s(self, now: float, seconds_per_frame: float) -> float:
         """For how long other work may keep the device, so that nobody runs dry or waits for first audio for its sake.
 
-        Who is dry and has nothing here waits for stage 0, not for us.
+        Before a listener comes a piece of each who is dry earlier, and its own.  Who is dry and has nothing here waits
+        for stage 0, not for us.
         """
         if any(stream.chunks and stream.clock.dry_at is None for stream in self):
             return 0.0
-        clocks = ((stream.clock.dry_at, stream.chunks) for stream in self)
-        dry_at = min((at for at, chunks in clocks if at is not None and (chunks or at > now)), default=inf)
-        return dry_at - now - self.backlog * seconds_per_frame
+        clocks = [(stream.clock.dry_at, self._next(stream, self._piece)) for stream in self if stream.chunks]
+        clocks += [(at, 0) for stream in self if not stream.chunks and (at := stream.clock.dry_at or now) > now]
+        spare, frames = inf, 0
+        for dry_at, piece in sorted(clocks):
+            frames += piece
+            spare = min(spare, dry_at - now - frames * seconds_per_frame)
+        return spare
 
-    def batch(self, now: float, seconds_per_frame: float) -> list[CodecStream]:
-        """The most urgent stream and those that can be decoded in the same call.
-
-        First those who would be dry if another piece were decoded before theirs, then those who have heard nothing
-        yet, in order of arrival, then who is dry first.
-        """
-
-        def rank(stream: CodecStream) -> tuple[int, float]:
-            if stream.clock.dry_at is None:
-                return (1, 0.0)
-            needs = (stream.chunks[0].codes.shape[1] - stream.decoded + self._longest) * seconds_per_frame
-            return (0 if stream.clock.dry_at - now < needs else 2, stream.clock.dry_at)
-
-        ordered = sorted((stream for stream in self if stream.chunks), key=rank)
+    def next_call(self, now: float, seconds_per_frame: float) -> Call | None:
+        """The most urgent stream's next piece, and those of others that can be decoded in the same call."""
+        ordered = self._by_urgency(now, seconds_per_frame)
         if not ordered:
-            return []
-        wanted = self._kind(ordered[0])
-        frames = max(1, wanted[0])
-        most = max(1, min(self._most_streams, self._most_frames // frames))
-        return [stream for stream in ordered if self._kind(stream) == wanted][:most]
-
-    def next_codes(self, batch: list[CodecStream]) -> np.ndarray:
-        """The batch's pieces, [B, Q, n]."""
-        return np.stack([self._piece(stream) for stream in batch])
+            return None
+        first, *others = ordered
+        longest = self._longest(others, now, seconds_per_frame)
+        frames, kind = self._next(first, longest), self._alike(first.state)
+        alike = [each for each in others if self._next(each, longest) == frames and self._alike(each.state) == kind]
+        most = max(1, min(self._most_streams, self._most_frames // max(1, frames)))
+        streams = [first, *alike][:most]
+        pieces = [stream.chunks[0].codes[:, stream.decoded : stream.decoded + frames] for stream in streams]
+        return Call(streams, np.stack(pieces))
 
     def advance(self, stream: CodecStream, frames: int, now: float) -> CodesChunk | None:
         """So many frames were decoded -> the chunk that is complete now, if one is."""
+        chunk = stream.chunks[0]
         stream.decoded += frames
-        if stream.decoded < stream.chunks[0].codes.shape[1]:
+        if stream.decoded == chunk.codes.shape[1]:
+            stream.chunks.popleft()
+            stream.decoded = 0
+        elif self._joined and chunk.first_frame:
+            chunk = stream.cut(stream.decoded)
+            stream.decoded = 0
+        else:
             return None
-        chunk, stream.decoded = stream.chunks.popleft(), 0
         stream.clock.sent(chunk.codes.shape[1], now)
         return chunk
 
-    def _piece(self, stream: CodecStream) -> np.ndarray:
-        return stream.chunks[0].codes[:, stream.decoded : stream.decoded + self._longest]
+    def close(self, stream_id: int) -> None:
+        """The stream has ended, for whatever cause."""
+        del self._streams[stream_id]
 
-    def _kind(self, stream: CodecStream) -> tuple[int, Hashable]:
-        return self._piece(stream).shape[1], self._alike(stream.state)
+    def _by_urgency(self, now: float, seconds_per_frame: float) -> list[CodecStream]:
+        """First those who would be dry if another piece were decoded before theirs, then those who have heard nothing
+        yet, in order of arrival, then who is dry first."""
+
+        def rank(stream: CodecStream) -> tuple[int, float]:
+            dry_at = stream.clock.dry_at
+            if dry_at is None:
+                return (1, 0.0)
+            needs = (self._next(stream, self._piece) + self._piece) * seconds_per_frame
+            return (0 if dry_at - now < needs else 2, dry_at)
+
+        return sorted((stream for stream in self if stream.chunks), key=rank)
+
+    def _longest(self, others: list[CodecStream], now: float, seconds_per_frame: float) -> int:
+        """Frames of a piece, at most: where borders are free, as many as nobody else, the most urgent ones first, runs
+        dry for."""
+        if not self._joined or any(other.clock.dry_at is None for other in others):
+            return self._piece
+        spare, frames = _LONGEST_CALL_S, 0
+        for other in others:
+            frames += self._next(other, self._piece)
+            spare = min(spare, other.clock.dry_at - now - frames * seconds_per_frame)
+        fit = spare / seconds_per_frame if seconds_per_frame else inf
+        return int(max(self._piece, min(fit, self._joined)))
+
+    def _next(self, stream: CodecStream, longest: int) -> int:
+        """Frames of a stream's next piece."""
+        return min(longest, stream.chunks[0].codes.shape[1] - stream.decoded) if stream.chunks else 0

@@ -77,7 +77,7 @@ class Scheduler(Generic[S]):
     def admit(self, now: float, capacity: float, guard: Callable[[S], Guard]) -> S | None:
         """The stream that gets a slot now, if one may: one a step.
 
-        `capacity`: listeners whose rates fit; one always does.  `guard`: what listeners must have left for this
+        `capacity`: listeners who may have a share; one always may.  `guard`: what listeners must have left for this
         stream's prefill not to make them dry.
         """
         stream = self._next(now, capacity) if len(self.running) < self._residents else None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.simulated_speech import FRAME_S, Speech
 
-from inference.decode_queue import CodecStream, DecodeQueue
+from inference.decode_queue import Call, CodecStream, DecodeQueue
 from inference.records import CodesChunk
 from inference.scheduler import Guard, Scheduler
 
@@ -35,12 +35,15 @@ class FirstComeDecodes(DecodeQueue):
     """Whole chunks, in order of arrival."""
 
     def __init__(self) -> None:
-        super().__init__(FRAME_S, 2048, 1, 2048, joins=False)
+        super().__init__(FRAME_S, 2048, 1, 2048)
         self._order: list[CodecStream] = []
 
     def put(self, chunk: CodesChunk) -> None:
         super().put(chunk)
         self._order.append(self.get(chunk.stream_id))
 
-    def batch(self, now: float, seconds_per_frame: float) -> list[CodecStream]:
-        return [self._order.pop(0)] if self._order else []
+    def next_call(self, now: float, seconds_per_frame: float) -> Call | None:
+        if not self._order:
+            return None
+        stream = self._order.pop(0)
+        return Call([stream], stream.chunks[0].codes[None])

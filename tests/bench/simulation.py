@@ -13,11 +13,11 @@ import numpy as np
 from bench.first_come import FirstCome, FirstComeDecodes
 from bench.simulated_speech import FRAME_S, Speech, Utterance
 
-from inference.average import MovingAverage
+from inference.average import WorkTime
 from inference.chunking import PIECE_FRAMES, Chunker, Pace
 from inference.connector import Feedback
 from inference.costs import Costs
-from inference.decode_queue import CodecStream, DecodeQueue
+from inference.decode_queue import Call, DecodeQueue
 from inference.records import CodesChunk
 from inference.scheduler import Scheduler
 
@@ -54,11 +54,12 @@ class Simulation:
         self.utterances: list[Utterance] = []
         self.capacities: list[float] = []
         self._scheduler: Scheduler[Speech] = Scheduler(WIDTH, SLOTS) if ours else FirstCome(WIDTH)
-        self._decodes = DecodeQueue(FRAME_S, PIECE_FRAMES, 1, 2048, joins=True) if ours else FirstComeDecodes()
-        self._frame_time = MovingAverage(machine.decode(PIECE_FRAMES) / PIECE_FRAMES, PIECE_FRAMES)
-        self._feedback = Feedback(self._frame_time.value, 0)
+        self._decodes = DecodeQueue(FRAME_S, PIECE_FRAMES, 1, 2048, joined=25) if ours else FirstComeDecodes()
+        self._frame_time = WorkTime()
+        self._frame_time.add(machine.decode(PIECE_FRAMES), PIECE_FRAMES, busy=False)
+        self._feedback = self._feed_back()
         self._costs = Costs(WIDTH, 1 / FRAME_S, 4, lambda: self._feedback)
-        self._costs.stepped(machine.step(1))  # the stages' warm-up
+        self._costs.stepped(machine.step(1), 1)  # the stages' warm-up
         self._costs.prefilled(60, machine.prefill(60))
         self._speeches: dict[int, Speech] = {}
         self._connector: deque[CodesChunk] = deque()
@@ -115,7 +116,9 @@ class Simulation:
             return
         capacity = self._costs.capacity()
         self.capacities.append(capacity)
-        newcomer = self._scheduler.admit(self.now, capacity, lambda speech: self._costs.guard(speech.columns))
+        newcomer = self._scheduler.admit(
+            self.now, self._costs.places(), lambda speech: self._costs.guard(speech.columns)
+        )
         if newcomer is None:
             self._step()
             return
@@ -148,7 +151,7 @@ class Simulation:
             self._send_due(speech, speech.made == speech.frames, pace)
             if speech.made == speech.frames:
                 self._end(speech)
-        self._costs.stepped(seconds)
+        self._costs.stepped(seconds, len(batch))
         self._turn()
 
     def _end(self, speech: Speech) -> None:
@@ -186,21 +189,24 @@ class Simulation:
     def _decode(self) -> None:
         while self._connector:
             self._decodes.put(self._connector.popleft())
-        batch = self._decodes.batch(self.now, self._frame_time.value)
-        self._feedback = Feedback(self._frame_time.value, self._decodes.backlog)
-        if not batch:
+        call = self._decodes.next_call(self.now, self._frame_time.now)
+        self._feedback = self._feed_back()
+        if call is None:
             return
         self._codec_busy = True
-        frames = self._decodes.next_codes(batch).shape[2]
-        seconds = self._takes(self._machine.decode(frames * len(batch)), self._ar_busy) if frames else 0.0
-        self._at(self.now + seconds, lambda: self._decoded(batch, frames, seconds))
+        seconds = self._takes(self._machine.decode(call.frames), self._ar_busy) if call.frames else 0.0
+        self._at(self.now + seconds, lambda: self._decoded(call, seconds))
 
-    def _decoded(self, batch: list[CodecStream], frames: int, seconds: float) -> None:
+    def _feed_back(self) -> Feedback:
+        times, queue = self._frame_time, self._decodes
+        return Feedback(times.now, times.busy, queue.ahead, queue.spare_s(self.now, times.now))
+
+    def _decoded(self, call: Call, seconds: float) -> None:
         self._codec_busy = False
-        if frames:
-            self._frame_time.add(seconds, frames * len(batch))
-        for stream in batch:
-            chunk = self._decodes.advance(stream, frames, self.now)
+        if call.frames:
+            self._frame_time.add(seconds, call.frames, busy=call.frames >= PIECE_FRAMES)
+        for stream in call.streams:
+            chunk = self._decodes.advance(stream, call.codes.shape[2], self.now)
             if chunk is None:
                 continue
             speech = self._speeches[chunk.stream_id]

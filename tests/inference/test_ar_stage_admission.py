@@ -13,7 +13,8 @@ from inference.channel import Unframer, frame
 from inference.connector import Feedback, SharedMemoryConnector
 from inference.messages import Finished, Release, Sampling, Started, Submit
 
-SLOW, FAST = Feedback(seconds_per_frame=10.0), Feedback(seconds_per_frame=1e-6)
+SLOW, FAST = Feedback(10.0, 10.0), Feedback(1e-6, 1e-6)
+BEHIND = Feedback(1e-6, 1e-6, ahead_frames=40, spare_s=-0.1)
 
 
 class Gateway:
@@ -56,6 +57,20 @@ def test_who_speaks_goes_on_and_the_next_one_waits_for_its_release(stage):
     gateway.release(1)
     gateway.until("finished 2")
     assert gateway.noted[4:] == ["started 2", "finished 2"]
+
+
+def test_while_the_codec_is_behind_a_newcomer_waits(stage):
+    """Who speaks goes on: its second segment, asked for last, comes first."""
+    gateway, connector = stage
+    connector.publish(BEHIND)
+    gateway.ask(1, listener=1)
+    gateway.ask(2, listener=2)
+    gateway.until("finished 1")
+    gateway.ask(3, listener=1)
+    gateway.until("finished 3")
+    assert "started 2" not in gateway.noted
+    connector.publish(FAST)
+    gateway.until("finished 2")
 
 
 def test_with_time_for_all_all_are_taken_on(stage):

@@ -143,12 +143,13 @@ def test_adaptive_counts_the_codecs_queue():
 
 
 def test_the_listeners_clock_starts_when_the_first_chunk_is_out():
+    """At the earliest, as nobody shall be believed to have more than it has: others may come first in the codec."""
     chunker = Chunker("adaptive", 4, 25, FRAME_S)
     assert chunker.dry_at is None
-    chunker.sent(4, 10.0, Pace(0.01, decode_s_per_frame=0.1, backlog_frames=6))
-    assert chunker.dry_at == pytest.approx(11.0 + 4 * FRAME_S)
+    chunker.sent(4, 10.0, Pace(0.01, decode_s_per_frame=0.1, ahead_frames=6))
+    assert chunker.dry_at == pytest.approx(10.4 + 4 * FRAME_S)
     chunker.sent(10, 10.5, IDLE)
-    assert chunker.dry_at == pytest.approx(11.0 + 14 * FRAME_S)
+    assert chunker.dry_at == pytest.approx(10.4 + 14 * FRAME_S)
     chunker.sent(1, 100.0, IDLE)  # long after it ran dry
     assert chunker.dry_at == pytest.approx(100.0 + FRAME_S)
 

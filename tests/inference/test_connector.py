@@ -93,7 +93,7 @@ def test_a_writer_killed_at_any_moment_leaves_whole_records_and_the_next_goes_on
 
 
 def test_a_reader_killed_leaves_the_ring_to_the_next_which_resets_it(connector):
-    connector.publish(Feedback(0.5, 9))
+    connector.publish(Feedback(0.5, 0.6, 9))
     with worker("read", 4, 10**9, connector.fds) as reader:
         ring_worker.write(connector, 4, 2000)
         reader.kill()
@@ -172,8 +172,9 @@ def test_more_wake_ups_than_the_pipe_holds_block_nobody():
 def test_feedback_is_seen_at_the_other_end(connector):
     other = SharedMemoryConnector.attach(connector.fds, sleep_s=0.01)
     assert other.feedback == Feedback()
-    connector.publish(Feedback(seconds_per_frame=0.004, backlog_frames=33))
-    assert other.feedback == Feedback(0.004, 33)
+    shown = Feedback(seconds_per_frame=0.004, busy_seconds_per_frame=0.003, ahead_frames=33, spare_s=-0.5)
+    connector.publish(shown)
+    assert other.feedback == shown
     other.close()
 
 
