@@ -75,7 +75,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
         app.router.add_get(door.path, endpoint.through(door))
     speech = SpeechEndpoint(service, gatekeeper, running)
     add_openai(app, service, gatekeeper, speech)
-    add_deepgram(app, endpoint)
+    add_deepgram(app, endpoint, speech)
     add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)
     add_metrics(app, metrics, gatekeeper)

@@ -13,6 +13,7 @@ import orjson
 
 from protocol.codes import ErrorCode, Refusal
 from protocol.compat.answer import Answer
+from protocol.compat.body import read_object
 from protocol.compat.speech_fields import (
     COMMON_FIELDS,
     LONGEST_INPUT,
@@ -24,7 +25,6 @@ from protocol.compat.speech_fields import (
 )
 from protocol.context import Context
 from protocol.messages import Metrics, Usage
-from protocol.text import has_few_values, parse_json, shown
 
 CONTENT_TYPES = {
     "mp3": "audio/mpeg",
@@ -68,7 +68,7 @@ class SpeechCall:
 
 def read_call(body: bytes) -> SpeechCall:
     """Raises Refusal."""
-    fields = _object(body)
+    fields = read_object(body)
     check_known(fields, _FIELDS)
     text = fields.get("input")
     if not isinstance(text, str) or not text.strip():
@@ -131,18 +131,6 @@ def error_body(code: ErrorCode, message: str) -> dict[str, object]:
         "code": _CODES.get(code, code),
     }
     return {"error": error}
-
-
-def _object(body: bytes) -> Mapping[str, object]:
-    if not has_few_values(body):
-        raise Refusal(ErrorCode.MESSAGE_TOO_BIG, "the body of the request has too many values")
-    try:
-        value = parse_json(body.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise Refusal(ErrorCode.BAD_JSON, "the body of the request must be JSON in UTF-8") from None
-    if not isinstance(value, dict):
-        raise Refusal(ErrorCode.BAD_MESSAGE, f"the body of the request must be a JSON object; got {shown(value)}")
-    return value
 
 
 def _wants_events(fields: Mapping[str, object]) -> bool:
