@@ -21,6 +21,7 @@ from gateway.assets import WEB
 from gateway.compat import elevenlabs_sockets
 from gateway.compat.deepgram.routes import add_deepgram
 from gateway.compat.openai import add_openai
+from gateway.compat.vllm_omni import VllmOmniDoor
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
 from gateway.http.door import NativeDoor
@@ -71,7 +72,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     running = Running(service)
     metrics.look_at(engine, admission, lambda: running.all)
     endpoint = StreamEndpoint(service, gatekeeper, running)
-    for door in (NativeDoor(), *elevenlabs_sockets.DOORS):
+    for door in (NativeDoor(), VllmOmniDoor(), *elevenlabs_sockets.DOORS):
         app.router.add_get(door.path, endpoint.through(door))
     speech = SpeechEndpoint(service, gatekeeper, running)
     add_openai(app, service, gatekeeper, speech)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gateway.audio.coded_streams import CODED_STREAMS, CodedStream
 from gateway.audio.samples import SAMPLE_FORMATS, to_pcm
-from gateway.audio.wav import wav_header
+from protocol.wav import wav_header
 
 
 class Encoder(Protocol):

@@ -16,7 +16,7 @@ from decoding import DELAYS, MP3_DELAY, decibels, decode, deviation, heard_of, t
 from gateway.audio.encoding import open_encoder
 from gateway.audio.ogg import OggOpusPages, checksum
 from gateway.audio.samples import to_pcm
-from gateway.audio.wav import wav_header
+from protocol.wav import wav_header
 from protocol.config import SAMPLE_RATES
 
 KINDS = [("opus", 48000), *((name, rate) for name in ("mp3", "aac", "flac") for rate in SAMPLE_RATES)]
