@@ -16,8 +16,8 @@ from decoding import DELAYS, MP3_DELAY, decibels, decode, deviation, heard_of, t
 from gateway.audio.encoding import open_encoder
 from gateway.audio.ogg import OggOpusPages, checksum
 from gateway.audio.samples import to_pcm
-from protocol.wav import wav_header
 from protocol.config import SAMPLE_RATES
+from protocol.wav import wav_header
 
 KINDS = [("opus", 48000), *((name, rate) for name in ("mp3", "aac", "flac") for rate in SAMPLE_RATES)]
 OPUS_LATE = 960 + 312  # samples of a packet, and of look-ahead
