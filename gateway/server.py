@@ -8,10 +8,9 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from http import HTTPStatus
 
 from aiohttp import web
 
@@ -20,7 +19,7 @@ from gateway.admission import Admission
 from gateway.assets import WEB
 from gateway.compat import elevenlabs_sockets
 from gateway.compat.deepgram.routes import add_deepgram
-from gateway.compat.openai import add_openai
+from gateway.compat.openai import OPENAI_WORDS, add_openai
 from gateway.compat.vllm_omni import VllmOmniDoor
 from gateway.engine.engine import Engine
 from gateway.engine.stream import EngineError
@@ -28,10 +27,10 @@ from gateway.http.door import NativeDoor
 from gateway.http.endpoint import StreamEndpoint
 from gateway.http.gatekeeper import Gatekeeper
 from gateway.http.handshake import HandshakeGuard
+from gateway.http.library_errors import json_errors
 from gateway.http.listening import ListenError, check_address, listen, tls_context
 from gateway.http.metrics_page import add_metrics, counts_refusals
 from gateway.http.pages import add_health, add_pages
-from gateway.http.refusals import Denial, refusal
 from gateway.http.running import Running
 from gateway.http.speech_endpoint import SpeechEndpoint
 from gateway.http.voices_page import add_voices
@@ -43,7 +42,6 @@ from gateway.settings import Settings
 from gateway.voices.coder import VoiceCoder
 from gateway.voices.voices import Voices
 from inference.deploy import DeployConfig, DeployConfigError
-from protocol.codes import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +62,7 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     """
     guard = HandshakeGuard(settings.limits.handshake_s)
     metrics = ServerMetrics()
-    app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), _json_errors])
+    app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), json_errors(OPENAI_WORDS)])
     admission = Admission(settings.limits)
     voices = Voices(engine, settings.voices_dir, settings.limits.voices)
     service = Service(engine, admission, settings, clock, metrics, voices, VoiceCoder(engine))
@@ -190,21 +188,3 @@ def _stop_signal(engine: Engine) -> asyncio.Event:
 
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-@web.middleware
-async def _json_errors(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """What the HTTP library refuses is told in the same form as all refusals."""
-    try:
-        return await handler(request)
-    except web.HTTPNotFound:
-        return refusal(Denial(HTTPStatus.NOT_FOUND, ErrorCode.NOT_FOUND, f"there is nothing at {request.path}"))
-    except web.HTTPMethodNotAllowed as error:
-        allowed = ", ".join(sorted(error.allowed_methods))
-        message = f"{request.path} is not for {request.method}; allowed: {allowed}"
-        status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": allowed}
-        return refusal(Denial(status, ErrorCode.NOT_FOUND, message, headers=headers))
-    except web.HTTPBadRequest as error:
-        return refusal(Denial(HTTPStatus.BAD_REQUEST, ErrorCode.PROTOCOL_ERROR, error.text or error.reason))

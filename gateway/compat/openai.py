@@ -20,6 +20,11 @@ from protocol.compat.speech_fields import check_model
 from protocol.config import ConfigRules
 
 _OWNER = "audio8-gateway"
+_PATHS = (
+    "/v1/audio/speech", "/v1/audio/transcriptions", "/v1/audio/translations", "/v1/chat/", "/v1/completions",
+    "/v1/embeddings", "/v1/models", "/v1/realtime", "/v1/responses",
+)  # fmt: skip
+_CODES_BY_STATUS = {HTTPStatus.NOT_FOUND: "unknown_url", HTTPStatus.METHOD_NOT_ALLOWED: "method_not_supported"}
 
 
 def add_openai(app: web.Application, service: Service, gatekeeper: Gatekeeper, endpoint: SpeechEndpoint) -> None:
@@ -86,3 +91,14 @@ class Models:
 def openai_refusal(denial: Denial) -> web.Response:
     """A refusal in OpenAI's words."""
     return denial.answer(error_body(denial.code, denial.message))
+
+
+def _not_served(denial: Denial) -> web.Response:
+    """A refusal of an address or a method, with the codes that OpenAI has for those."""
+    body = error_body(denial.code, denial.message)
+    body["error"]["code"] = _CODES_BY_STATUS.get(denial.status, denial.code)
+    return denial.answer(body)
+
+
+OPENAI_WORDS = dict.fromkeys(_PATHS, _not_served)
+"""For `json_errors`: by how a path begins that its clients may ask for, be it here or not."""

@@ -125,8 +125,8 @@ async def test_models_and_what_there_is_not(sdk, run_gateway):
         told = await sdk("models", url=gateway.url)
     assert (told["listed"], told["one"]) == (["scripted"], "gpt-4o-mini-tts")
     assert told["unknown"] == {"error": "NotFoundError", "status": 404, "code": "model_not_found"}
-    assert told["elsewhere"] == {"error": "NotFoundError", "status": 404, "code": "not_found"}
-    assert told["method"] == {"error": "APIStatusError", "status": 405, "code": "not_found"}
+    assert told["elsewhere"] == {"error": "NotFoundError", "status": 404, "code": "unknown_url"}
+    assert told["method"] == {"error": "APIStatusError", "status": 405, "code": "method_not_supported"}
 
 
 @pytest.mark.slow

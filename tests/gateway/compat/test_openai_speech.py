@@ -178,6 +178,28 @@ async def test_what_is_wrong_is_said_as_openai_says_it(gateway, http, body, stat
     assert told["error"]["param"] == param
 
 
+async def test_a_form_is_refused_in_json(gateway, http):
+    async with http.post(url(gateway), data={"input": "Hello.", "voice": "ada"}) as answer:
+        assert (answer.status, (await answer.json())["error"]["code"]) == (400, "bad_json")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/audio/speech", 405, "method_not_supported"),
+        ("POST", "/v1/audio/speech/stream", 405, "method_not_supported"),
+        ("POST", "/v1/models", 405, "method_not_supported"),
+        ("POST", "/v1/audio/speech/batch", 404, "unknown_url"),
+        ("POST", "/v1/chat/completions", 404, "unknown_url"),
+    ],
+)
+async def test_what_there_is_not_is_said_as_openai_says_it(gateway, http, method, path, status, code):
+    async with http.request(method, url(gateway, path)) as answer:
+        told = (await answer.json())["error"]
+    assert (answer.status, told["type"], told["code"]) == (status, "invalid_request_error", code)
+    assert path in told["message"] and ("Allow" in answer.headers) == (status == 405)
+
+
 async def test_a_body_that_is_too_big_is_not_taken_in(run_gateway, http):
     async with run_gateway(ScriptedEngine(), Settings(limits=Limits(config_message_bytes=1000))) as gateway:
         async with http.post(url(gateway), data=b" " * 2000) as answer:
