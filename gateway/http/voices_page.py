@@ -145,7 +145,8 @@ class VoicesPages:
 
 
 def _told(info: VoiceInfo, **more: object) -> dict[str, object]:
-    return {"name": info.name, "language": info.language, "description": info.description, **more}
+    """`id`: the name, for clients that choose by it."""
+    return {"id": info.name, "name": info.name, "language": info.language, "description": info.description, **more}
 
 
 def _disk_failed(error: OSError) -> web.Response:

@@ -93,7 +93,7 @@ async def test_an_uploaded_voice_speaks_at_once_and_after_a_restart(run_voices):
             assert await voices.names() == ["ada", "bo"]
             status, told = await voices.upload(language="de", description="a friend")
             assert status == 201
-            assert (told["name"], told["language"], told["origin"]) == ("cleo", "de", "uploaded")
+            assert (told["id"], told["name"], told["language"], told["origin"]) == ("cleo", "cleo", "de", "uploaded")
             assert told["seconds"] == pytest.approx(len(speech()) / RATE, abs=0.05)
             await early.say("input.text", text="Hello there.", voice="cleo")  # on a connection that is older than it
             await early.say("input.done")
