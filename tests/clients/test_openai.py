@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import numpy as np
 import pytest
 from client_runs import Told
@@ -141,3 +143,12 @@ async def test_a_client_may_be_idle_longer_than_connections_are_kept(sdk, run_ga
 async def test_a_recogniser_understands_it(sdk, voice_url, understood):
     told = await sdk("streamed", url=voice_url, text=SENTENCE, voice="aria", response_format="pcm")
     assert HEARD in understood(told.pcm("0.audio"), RATE)
+
+
+async def test_a_recording_is_a_voice_by_what_vllm_omni_adds(sdk, voice_url, understood):
+    """Which the package passes on as `extra_body`."""
+    told = await sdk("turns", url=voice_url, texts=[SENTENCE], voice="milo", response_format="flac")
+    recording = base64.b64encode((told.folder / "0.audio").read_bytes()).decode()
+    extra = {"ref_audio": recording, "ref_text": SENTENCE, "seed": 3, "sample_rate": 16000, "max_new_tokens": 400}
+    told = await sdk("streamed", url=voice_url, text=SENTENCE, voice="aria", response_format="pcm", extra_body=extra)
+    assert HEARD in understood(told.pcm("0.audio"), 16000)
