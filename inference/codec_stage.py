@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,6 +27,9 @@ from inference.messages import AudioChunk, Cancel, Encode, EncodeFailed, Failed
 from inference.records import CodesChunk, ProducerStarted, StreamAborted, StreamOpened
 from inference.report import CodecCounts
 
+if TYPE_CHECKING:
+    from inference.cuda.codec_graphs import GraphDecoder
+
 log = logging.getLogger("audio8.stage1")
 
 _SPARE_PIECES = 2  # a piece is encoded if nobody needs a decode within so many of its durations
@@ -45,7 +49,8 @@ class CodecStage:
         """Reads the weights and decodes a little.  Raises what loading raises."""
         self._checkpoint, self._deploy, self._channel, self._connector = checkpoint, deploy, channel, connector
         codec = _codec(checkpoint, deploy, device)
-        self._decoder, self._recordings = _decoder(codec, deploy), EncodeQueue(codec)
+        self._decoder = _decoder(codec, deploy, checkpoint.config.num_codebooks)
+        self._recordings = EncodeQueue(codec)
         self._deadlines = StreamDeadlines(deploy.connector.first_chunk_wait_s, deploy.connector.chunk_wait_s)
         self._queue = DecodeQueue(
             1 / checkpoint.config.frame_rate,
@@ -216,7 +221,16 @@ def _codec(checkpoint: Checkpoint, deploy: DeployConfig, device: str) -> Codec:
     return codec
 
 
-def _decoder(codec: Codec, deploy: DeployConfig) -> StatefulDecoder | WindowedDecoder:
-    if deploy.connector.decode == "stateful":
+def _decoder(codec: Codec, deploy: DeployConfig, books: int) -> StatefulDecoder | WindowedDecoder | GraphDecoder:
+    cuda = next(codec.parameters()).is_cuda
+    if cuda:
+        from inference.cuda.snake import fuse_snakes  # kernels: not for a process without such a device
+
+        fuse_snakes(codec)
+    if deploy.connector.decode == "windowed":
+        return WindowedDecoder(codec, deploy.connector.left_context_frames)
+    if not cuda or deploy.codec.enforce_eager:
         return StatefulDecoder(codec)
-    return WindowedDecoder(codec, deploy.connector.left_context_frames)
+    from inference.cuda.codec_graphs import GraphDecoder
+
+    return GraphDecoder(codec, books, deploy.codec.max_num_seqs)

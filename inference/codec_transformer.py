@@ -47,7 +47,7 @@ class WindowTransformer(nn.Module):
         """x [B, K, T, D] with the past W positions in front."""
         kept = history.recall(x.shape[0], self.shape.n_local_heads, self.past * self.shape.head_dim, x)
         x = torch.cat((kept.unflatten(-1, (self.past, self.shape.head_dim)), x), dim=2)
-        history.keep(x[:, :, x.shape[2] - self.past :].flatten(2).clone())
+        history.keep(x[:, :, x.shape[2] - self.past :].flatten(2))
         return x
 
     def _mask(self, positions: Tensor) -> Tensor:

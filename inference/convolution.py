@@ -36,8 +36,17 @@ class History:
         return self.kept[self._next]
 
     def keep(self, value: Tensor) -> None:
-        """Hand over to the next layer."""
-        self.kept[self._next] = value
+        """Remember a copy of `value`, and hand over to the next layer."""
+        self.kept[self._next] = value.clone()
+        self._next += 1
+
+
+class FixedHistory(History):
+    """One whose memory stays where it is, as a captured graph needs it.  `kept`: zeros, or what was kept before."""
+
+    def keep(self, value: Tensor) -> None:
+        """Overwrite what was kept with `value`, and hand over to the next layer."""
+        self.kept[self._next].copy_(value)
         self._next += 1
 
 
@@ -59,7 +68,7 @@ def _with_past(x: Tensor, length: int, history: History) -> Tensor:
     if length == 0:
         return x
     x = torch.cat((history.recall(x.shape[0], x.shape[1], length, x), x), dim=-1)
-    history.keep(x[..., x.shape[-1] - length :].clone())
+    history.keep(x[..., x.shape[-1] - length :])
     return x
 
 

@@ -8,10 +8,12 @@ from collections import defaultdict
 import torch
 from torch import nn
 
-from inference.deploy import StageConfig
+from inference.deploy import ArConfig, StageConfig
 from inference.memory import host_memory
 
 log = logging.getLogger("audio8.device")
+
+_HIGH, _LOW = -5, 0  # priorities of CUDA streams; what a device does not have is taken as its highest
 
 
 class DeviceError(ValueError):
@@ -28,8 +30,8 @@ def stage_device(choice: str, stage: StageConfig, replica: int) -> str:
     device_id = stage.device_ids[replica]
     if device_id >= torch.cuda.device_count():
         raise DeviceError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
-    if not stage.enforce_eager:
-        log.warning("enforce_eager: false has no effect yet, there are no CUDA graphs: the stage runs eagerly")
+    if isinstance(stage, ArConfig) and not stage.enforce_eager:
+        log.warning("stages[0].enforce_eager: false has no effect yet: its steps run eagerly")
     return f"cuda:{device_id}"
 
 
@@ -46,6 +48,22 @@ def check_usable(error: Exception) -> None:
     runs there later fails too, and only a new process helps.  A lack of memory is none of these."""
     if isinstance(error, torch.AcceleratorError):
         raise error
+
+
+def use_own_stream(device: str, urgent: bool) -> None:
+    """Let all that this thread launches on a CUDA device run beside what other threads launch; where both want the
+    device, the urgent one's kernels are placed first."""
+    if device != "cpu":
+        torch.cuda.set_device(device)
+        torch.cuda.set_stream(torch.cuda.Stream(device, priority=_HIGH if urgent else _LOW))
+
+
+def memory_peak(device: str) -> str:
+    """What this process has taken of a CUDA device at most, in words; '' for a CPU."""
+    if device == "cpu":
+        return ""
+    allocated, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+    return f", memory at most {allocated / 2**30:.2f} GiB used and {reserved / 2**30:.2f} GiB reserved in this process"
 
 
 def weight_bytes(model: nn.Module) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -17,7 +18,7 @@ from inference.checkpoint import Checkpoint, CheckpointError
 from inference.codec_stage import CodecStage
 from inference.connector import SharedMemoryConnector
 from inference.deploy import DeployConfig, StageConfig
-from inference.device import DeviceError, limit_device_memory, stage_device
+from inference.device import DeviceError, limit_device_memory, memory_peak, stage_device, use_own_stream
 from inference.messages import Beat, StageReady, StageStopped
 
 log = logging.getLogger("audio8.worker")
@@ -59,11 +60,14 @@ def _serve(stage_id: int, fd: int, place: Place) -> bool:
         checkpoint = Checkpoint.open(place.model)
         channel.send(Beat(stage_id, _LOADING_S))
         device = stage_device(place.device, _config(stage_id, place), place.replica)
+        use_own_stream(device, urgent=stage_id == 0)  # a step holds up all listeners, a decode one chunk
         stage = _STAGES[stage_id](checkpoint, place.deploy, channel, connector, device)
-        log.info("stage %d of replica %d is ready on %s", stage_id, place.replica, device)
+        log.info("stage %d of replica %d is ready on %s%s", stage_id, place.replica, device, memory_peak(device))
         info = replace(checkpoint.info(), max_seq_len=place.deploy.ar.max_model_len)  # no request gets more positions
         channel.send(StageReady(stage_id, device, info))
-        stage.run()
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(_tell_peak, stage_id, device)
+            stage.run()
     except ChannelClosed:
         return True
     except (CheckpointError, DeviceError) as error:  # not a fault of ours: the gateway says it in one line
@@ -73,6 +77,10 @@ def _serve(stage_id: int, fd: int, place: Place) -> bool:
         return _tell(channel, StageStopped(stage_id, f"{type(error).__name__}: {error}"))
     finally:
         connector.close()
+
+
+def _tell_peak(stage_id: int, device: str) -> None:
+    log.info("stage %d ends%s", stage_id, memory_peak(device))
 
 
 def _config(stage_id: int, place: Place) -> StageConfig:

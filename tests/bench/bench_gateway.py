@@ -14,9 +14,12 @@ import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -44,6 +47,20 @@ def gateway(arguments: list[str]) -> Iterator[str]:
             process.terminate()
 
 
+def changed(base: Path, settings: list[str], file: Path) -> Path:
+    """Write the deploy file `base` to `file`, with keys set: "stages.0.max_num_seqs=8"."""
+    values = yaml.safe_load(base.read_text())
+    for setting in settings:
+        path, _, value = setting.partition("=")
+        *parents, key = path.split(".")
+        section = values
+        for parent in parents:
+            section = section[int(parent) if parent.isdecimal() else parent]
+        section[key] = yaml.safe_load(value)
+    file.write_text(yaml.safe_dump(values))
+    return file
+
+
 async def run(url: str, waiting: list[str], pace: Pace, config: dict) -> dict[str, object]:
     """The figures of one load."""
     utterances: list[Utterance] = []
@@ -59,17 +76,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--utterances", type=int, default=20)
+    parser.add_argument("--each", type=int, default=0, help="utterances a client, at least")
     parser.add_argument("--words", type=int, default=60, help="of an utterance")
     parser.add_argument("--pace", type=float, default=20.0, help="characters a second; 0: whole texts at once")
-    parser.add_argument("--deploy-config")
+    parser.add_argument("--deploy-config", default=ROOT / "deploy" / "audio8_tts.yaml", type=Path)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of it: stages.1.x=2"
+    )
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--log-level", default="warning")
     parser.add_argument("--model")
     parser.add_argument("--config", type=json.loads, default={}, help="a session.config as JSON")
     options = parser.parse_args()
-    arguments = ["--deploy-config", options.deploy_config] if options.deploy_config else []
+    arguments = ["--device", options.device, "--log-level", options.log_level]
     arguments += ["--model", options.model] if options.model else []
-    waiting = texts(read_lines(HELDOUT), options.utterances, options.words)
-    with gateway([*arguments, "--log-level", "warning"]) as url:
+    with tempfile.TemporaryDirectory() as directory:
+        deploy = changed(options.deploy_config, options.set, Path(directory) / "deploy.yaml")
+        measure(options, [*arguments, "--deploy-config", str(deploy)])
+
+
+def measure(options: argparse.Namespace, arguments: list[str]) -> None:
+    """One gateway, each number of clients after the other."""
+    begin = time.monotonic()
+    with gateway(arguments) as url:
+        print(json.dumps({"ready_s": time.monotonic() - begin}), flush=True)
         for clients in options.clients:
+            waiting = texts(read_lines(HELDOUT), max(options.utterances, options.each * clients), options.words)
             figures = asyncio.run(run(url, waiting, Pace(clients, options.pace or None), options.config))
             print(json.dumps(figures), flush=True)
 

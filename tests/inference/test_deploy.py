@@ -117,7 +117,9 @@ def test_the_shipped_file_differs_only_where_it_says_so():
     assert ours.ar.max_num_streams == 16 and ours.ar.enable_prefix_caching
     connector = replace(ours.connector, chunk_policy="fixed", decode="windowed")
     ar = replace(ours.ar, max_num_streams=4, enable_prefix_caching=False)
-    assert replace(ours, connector=connector, ar=ar) == PUBLISHED_CONFIG
+    assert not ours.codec.enforce_eager
+    codec = replace(ours.codec, enforce_eager=True)
+    assert replace(ours, connector=connector, ar=ar, codec=codec) == PUBLISHED_CONFIG
 
 
 SUPPORTED = [
