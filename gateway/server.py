@@ -17,8 +17,9 @@ from aiohttp import web
 from gateway import logs
 from gateway.admission import Admission
 from gateway.assets import WEB
-from gateway.compat import elevenlabs_sockets
 from gateway.compat.deepgram.routes import add_deepgram
+from gateway.compat.elevenlabs.refusals import ELEVENLABS_WORDS
+from gateway.compat.elevenlabs.routes import add_elevenlabs
 from gateway.compat.openai import OPENAI_WORDS, add_openai
 from gateway.compat.vllm_omni import VllmOmniDoor
 from gateway.engine.engine import Engine
@@ -62,7 +63,8 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     """
     guard = HandshakeGuard(settings.limits.handshake_s)
     metrics = ServerMetrics()
-    app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), json_errors(OPENAI_WORDS)])
+    words = OPENAI_WORDS | ELEVENLABS_WORDS
+    app = web.Application(middlewares=[guard.middleware, counts_refusals(metrics), json_errors(words)])
     admission = Admission(settings.limits)
     voices = Voices(engine, settings.voices_dir, settings.limits.voices)
     service = Service(engine, admission, settings, clock, metrics, voices, VoiceCoder(engine))
@@ -70,11 +72,12 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     running = Running(service)
     metrics.look_at(engine, admission, lambda: running.all)
     endpoint = StreamEndpoint(service, gatekeeper, running)
-    for door in (NativeDoor(), VllmOmniDoor(), *elevenlabs_sockets.DOORS):
+    for door in (NativeDoor(), VllmOmniDoor()):
         app.router.add_get(door.path, endpoint.through(door))
     speech = SpeechEndpoint(service, gatekeeper, running)
     add_openai(app, service, gatekeeper, speech)
     add_deepgram(app, endpoint, speech)
+    add_elevenlabs(app, service, gatekeeper, endpoint, speech)
     add_voices(app, service, gatekeeper)
     add_health(app, engine, admission, voices)
     add_metrics(app, metrics, gatekeeper)

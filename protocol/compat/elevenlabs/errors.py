@@ -33,7 +33,8 @@ def error_message(code: ErrorCode, message: str) -> dict[str, object]:
 
 def error_detail(code: ErrorCode, message: str) -> dict[str, object]:
     """The body of an HTTP answer."""
-    return {"detail": {"status": error_name(code), "message": message}}
+    status = "voice_not_found" if code is ErrorCode.UNKNOWN_VOICE else error_name(code)
+    return {"detail": {"status": status, "message": message}}
 
 
 def close_reason(message: str) -> str:

@@ -15,7 +15,7 @@ MOST_INACTIVITY_S = 180.0
 
 _MP3 = ("22050_32", "24000_48", "44100", "44100_32", "44100_64", "44100_96", "44100_128", "44100_192")
 _OPUS = ("48000_32", "48000_64", "48000_96", "48000_128", "48000_192")
-OUTPUT_FORMATS: Mapping[str, tuple[str, int]] = {
+OUTPUT_FORMATS: dict[str, tuple[str, int]] = {
     **{f"pcm_{rate}": ("pcm", rate) for rate in SAMPLE_RATES},
     **{f"mp3_{name}": ("mp3", int(name.partition("_")[0])) for name in _MP3},
     **{f"opus_{name}": ("opus", 48000) for name in _OPUS},
@@ -23,6 +23,9 @@ OUTPUT_FORMATS: Mapping[str, tuple[str, int]] = {
     "alaw_8000": ("alaw", 8000),
 }
 """Their name of a format -> (`response_format`, `sample_rate`) of the session's config.  Bit rates are ours."""
+
+REQUEST_FORMATS = OUTPUT_FORMATS | {f"wav_{rate}": ("wav", rate) for rate in SAMPLE_RATES}
+"""Those of a request."""
 
 _NORMALIZATIONS = {"auto": "full", "on": "full", "off": "markup"}
 _FLAGS = {"true": True, "false": False}
@@ -46,24 +49,26 @@ def read_options(query: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(config_changes(query), _flag(query, "auto_mode"), _inactivity(query))
 
 
-def config_changes(options: Mapping[str, object]) -> dict[str, object]:
+def config_changes(
+    options: Mapping[str, object], formats: Mapping[str, tuple[str, int]] = OUTPUT_FORMATS
+) -> dict[str, object]:
     """Of the session's config, by `output_format`, `language_code` and `apply_text_normalization`.  Raises Refusal."""
-    response_format, rate = output_format(options.get("output_format") or DEFAULT_FORMAT)
+    response_format, rate = output_format(options.get("output_format") or DEFAULT_FORMAT, formats)
     changes: dict[str, object] = {"response_format": response_format, "sample_rate": rate}
     if options.get("language_code"):
         changes["language"] = options["language_code"]
     normalization = options.get("apply_text_normalization") or "auto"
-    if normalization not in _NORMALIZATIONS:
+    if not isinstance(normalization, str) or normalization not in _NORMALIZATIONS:
         raise _bad("apply_text_normalization", ", ".join(_NORMALIZATIONS), normalization)
     changes["text_preparation"] = _NORMALIZATIONS[normalization]
     return changes
 
 
-def output_format(name: object) -> tuple[str, int]:
+def output_format(name: object, formats: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
     """(`response_format`, `sample_rate`).  Raises Refusal."""
-    if not isinstance(name, str) or name not in OUTPUT_FORMATS:
-        raise _bad("output_format", f"one of {', '.join(OUTPUT_FORMATS)}", name)
-    return OUTPUT_FORMATS[name]
+    if not isinstance(name, str) or name not in formats:
+        raise _bad("output_format", f"one of {', '.join(formats)}", name)
+    return formats[name]
 
 
 def _flag(query: Mapping[str, str], key: str) -> bool:

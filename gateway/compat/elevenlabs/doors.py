@@ -7,10 +7,11 @@ from dataclasses import replace
 import orjson
 from aiohttp import web
 
+from gateway.compat.elevenlabs.refusals import elevenlabs_refusal
 from gateway.http.door import Farewell, Opening
 from gateway.http.refusals import Denial
 from protocol.codes import CloseCode
-from protocol.compat.elevenlabs.errors import close_reason, error_detail, error_message
+from protocol.compat.elevenlabs.errors import close_reason, error_message
 from protocol.compat.elevenlabs.messages import read_key
 from protocol.compat.elevenlabs.multi_stream_input import MultiStreamInput
 from protocol.compat.elevenlabs.options import read_options
@@ -41,7 +42,7 @@ class ElevenLabsDoor:
         return Opening(dialect, rules.apply(rules.defaults, changes), limits)
 
     def refuse(self, denial: Denial) -> web.Response:
-        return denial.answer(error_detail(denial.code, denial.message))
+        return elevenlabs_refusal(denial)
 
     def key_in(self, first: bytes) -> str | None:
         return read_key(first.decode(errors="replace"))

@@ -1,0 +1,1 @@
+"""ElevenLabs' text to speech and voices."""
