@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+from certificates import make_certificate
 from client_runs import run_client
 from recogniser import recogniser, transcript
 from running_gateway import gateway, run_gateway  # noqa: F401
@@ -27,10 +30,18 @@ def talk(tmp_path) -> Callable:
 @pytest.fixture(scope="session")
 def voice_url() -> Iterator[str]:
     """`http://…` of the whole gateway in a process of its own, with the embedded voice."""
+    with serving() as url:
+        yield url
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """The URL of a gateway with the embedded voice and further options."""
     command = (sys.executable, "-m", "gateway.cli", "serve", "--port", "0", "--device", "cpu", "--log-level", "warning")
-    process = subprocess.Popen([*command, "--deploy-config", str(DEPLOY_CONFIG)], stdout=subprocess.PIPE, text=True)
+    command = (*command, "--deploy-config", str(DEPLOY_CONFIG), *options)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        ready = re.fullmatch(r"ready (http://\S+)\n", process.stdout.readline())
+        ready = re.fullmatch(r"ready (https?://\S+)\n", process.stdout.readline())
         assert ready, "the gateway did not start"
         yield ready[1]
         process.send_signal(signal.SIGTERM)
@@ -39,6 +50,14 @@ def voice_url() -> Iterator[str]:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def secure_voice(tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """As `voice_url`, over TLS: `https://…`, and the certificate to trust."""
+    certificate, key = make_certificate(tmp_path_factory.mktemp("tls"))
+    with serving("--tls-cert", str(certificate), "--tls-key", str(key)) as url:
+        yield url, certificate
 
 
 @pytest.fixture(scope="session")
