@@ -20,6 +20,7 @@ from gateway.assets import WEB
 from gateway.compat.deepgram.routes import add_deepgram
 from gateway.compat.elevenlabs.refusals import ELEVENLABS_WORDS
 from gateway.compat.elevenlabs.routes import add_elevenlabs
+from gateway.compat.models import add_models
 from gateway.compat.openai import OPENAI_WORDS, add_openai
 from gateway.compat.vllm_omni import VllmOmniDoor
 from gateway.engine.engine import Engine
@@ -75,7 +76,8 @@ def make_app(engine: Engine, settings: Settings, clock: Callable[[], float] = ti
     for door in (NativeDoor(), VllmOmniDoor()):
         app.router.add_get(door.path, endpoint.through(door))
     speech = SpeechEndpoint(service, gatekeeper, running)
-    add_openai(app, service, gatekeeper, speech)
+    add_openai(app, service, speech)
+    add_models(app, service, gatekeeper)
     add_deepgram(app, endpoint, speech)
     add_elevenlabs(app, service, gatekeeper, endpoint, speech)
     add_voices(app, service, gatekeeper)

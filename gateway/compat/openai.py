@@ -1,4 +1,4 @@
-"""OpenAI's endpoints: `POST /v1/audio/speech` and `GET /v1/models`."""
+"""OpenAI's endpoints: `POST /v1/audio/speech`, and `GET /v1/models` of its clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ _PATHS = (
 _CODES_BY_STATUS = {HTTPStatus.NOT_FOUND: "unknown_url", HTTPStatus.METHOD_NOT_ALLOWED: "method_not_supported"}
 
 
-def add_openai(app: web.Application, service: Service, gatekeeper: Gatekeeper, endpoint: SpeechEndpoint) -> None:
-    """Whoever may speak may also ask for the models."""
+def add_openai(app: web.Application, service: Service, endpoint: SpeechEndpoint) -> None:
+    """Speech; the models are in `models.py`."""
     app.router.add_post("/v1/audio/speech", endpoint.of(OpenAiSpeech(service)))
-    models = Models(service, gatekeeper)
-    app.router.add_get("/v1/models", models.guarded(models.list_all))
-    app.router.add_get("/v1/models/{name:.+}", models.guarded(models.show))
 
 
 class OpenAiSpeech:

@@ -135,11 +135,12 @@ async def test_nothing_stale_is_heard_after_an_interruption(sdk, run_tls):
     assert len(told.pcm("0.audio")) / RATE < 20
 
 
-async def test_voices(sdk, run_tls):
+async def test_voices_and_models(sdk, run_tls):
     async with run_tls(ToneEngine()) as gateway:
         told = await sdk("voices", url=gateway.url)
     assert told["all"] == [["ada", "premade"], ["bo", "premade"]]
     assert (told["found"], told["one"]) == (["bo"], "bo")
+    assert told["models"] == [["scripted", True]]
 
 
 async def test_what_is_wrong_is_an_error_of_the_package(sdk, run_tls):

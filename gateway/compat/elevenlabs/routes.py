@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from gateway.compat.elevenlabs.doors import DOORS
+from gateway.compat.elevenlabs.lists import ElevenLabsLists
 from gateway.compat.elevenlabs.requests import APIS
-from gateway.compat.elevenlabs.voices import ElevenLabsVoices
 from gateway.http.endpoint import StreamEndpoint
 from gateway.http.gatekeeper import Gatekeeper
 from gateway.http.speech_endpoint import SpeechEndpoint
@@ -21,7 +21,7 @@ def add_elevenlabs(
         app.router.add_get(door.path, sockets.through(door))
     for path, api in APIS.items():
         app.router.add_post(path, requests.of(api))
-    voices = ElevenLabsVoices(service, gatekeeper)
-    app.router.add_get("/v1/voices", voices.guarded(voices.list_all))
-    app.router.add_get("/v1/voices/{voice_id}", voices.guarded(voices.show))
-    app.router.add_get("/v2/voices", voices.guarded(voices.list_page))
+    lists = ElevenLabsLists(service, gatekeeper)
+    app.router.add_get("/v1/voices", lists.guarded(lists.list_all))
+    app.router.add_get("/v1/voices/{voice_id}", lists.guarded(lists.show))
+    app.router.add_get("/v2/voices", lists.guarded(lists.list_page))

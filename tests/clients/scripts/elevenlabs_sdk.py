@@ -93,6 +93,7 @@ def voices(url: str) -> dict:
         "all": [(voice.voice_id, voice.category) for voice in client.voices.get_all().voices],
         "found": [voice.voice_id for voice in client.voices.search(search="bo").voices],
         "one": client.voices.get("bo").name,
+        "models": [(model.model_id, model.can_do_text_to_speech) for model in client.models.list()],
     }
 
 

@@ -1,4 +1,7 @@
-"""The voices as ElevenLabs lists them: `GET /v1/voices`, `/v1/voices/{voice_id}` and, page by page, `/v2/voices`."""
+"""The voices as ElevenLabs lists them: `GET /v1/voices`, `/v1/voices/{voice_id}` and, page by page, `/v2/voices`.
+
+And the model, in `GET /v1/models`.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ _FILTERS = ("search", "category", "language", "voice_ids")
 _KNOWN = ("page_size", "next_page_token", "include_total_count", *_FILTERS)
 
 
-class ElevenLabsVoices:
-    """The three requests."""
+class ElevenLabsLists:
+    """A method for each request."""
 
     def __init__(self, service: Service, gatekeeper: Gatekeeper) -> None:
         self._service, self._gatekeeper = service, gatekeeper
@@ -72,6 +75,22 @@ class ElevenLabsVoices:
         more = start + size < len(found)
         page = {"voices": found[start : start + size], "has_more": more, "total_count": len(found)}
         return json_answer(HTTPStatus.OK, page | {"next_page_token": str(start + size) if more else None})
+
+    def list_models(self, _: web.Request) -> web.Response:
+        """The one that is served."""
+        languages = sorted({info.language for info in self._service.voices.infos})
+        model = {
+            "model_id": self._service.engine.info.name,
+            "name": self._service.engine.info.name,
+            "can_do_text_to_speech": True,
+            "can_do_voice_conversion": False,
+            "can_be_finetuned": False,
+            "can_use_style": False,
+            "can_use_speaker_boost": False,
+            "maximum_text_length_per_request": self._service.settings.limits.text_characters,
+            "languages": [{"language_id": code, "name": code} for code in languages],
+        }
+        return json_answer(HTTPStatus.OK, [model])
 
     def _all(self) -> list[dict[str, object]]:
         voices = self._service.voices
