@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference.checkpoint import Checkpoint
 from inference.deploy import DeployConfig
 from inference.device import device_memory, weight_bytes
-from inference.memory import kv_slots, spare_slots
+from inference.memory import OutOfBudget, kv_slots, spare_slots
 from inference.runner import ARRunner
 
 _SLOTS_A_KEPT = 4  # for so many KV slots, one slot's worth of references is kept (of a slot: some three of 30 s)
@@ -22,7 +22,20 @@ def lay_out_runner(checkpoint: Checkpoint, deploy: DeployConfig, device: str) ->
     size = model.norm.weight.element_size()
     slot = 2 * config.n_layer * config.n_local_heads * stage.max_model_len * config.head_dim * size
     share = device_memory(device, stage), stage.memory_utilization, weight_bytes(model), slot
-    slots = kv_slots(*share, stage.max_num_streams)
-    kept = spare_slots(*share, slots, wanted=max(1, slots // _SLOTS_A_KEPT)) * stage.max_model_len
-    runner = ARRunner(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
+    graphs = device != "cpu" and not stage.enforce_eager
+    slots = kv_slots(*share, stage.max_num_streams + graphs) - graphs  # graphs need one that stands for no sequence
+    if slots < 1:
+        raise OutOfBudget(
+            f"stages[0].gpu_memory_utilization: {stage.memory_utilization} leaves room for one KV slot; with "
+            "stages[0].enforce_eager: false two are needed"
+        )
+    kept = spare_slots(*share, slots + graphs, wanted=max(1, slots // _SLOTS_A_KEPT)) * stage.max_model_len
+    kind = _graph_runner() if graphs else ARRunner
+    runner = kind(model, stage.max_num_seqs, slots, max_len=stage.max_model_len, ignore_eos=deploy.ignore_eos)
     return runner, kept
+
+
+def _graph_runner() -> type[ARRunner]:
+    from inference.cuda.graph_runner import GraphRunner  # only where there is such a device
+
+    return GraphRunner

@@ -8,7 +8,7 @@ from collections import defaultdict
 import torch
 from torch import nn
 
-from inference.deploy import ArConfig, StageConfig
+from inference.deploy import StageConfig
 from inference.memory import host_memory
 
 log = logging.getLogger("audio8.device")
@@ -30,8 +30,6 @@ def stage_device(choice: str, stage: StageConfig, replica: int) -> str:
     device_id = stage.device_ids[replica]
     if device_id >= torch.cuda.device_count():
         raise DeviceError(f"devices: there is no CUDA device {device_id}, {torch.cuda.device_count()} are visible")
-    if isinstance(stage, ArConfig) and not stage.enforce_eager:
-        log.warning("stages[0].enforce_eager: false has no effect yet: its steps run eagerly")
     return f"cuda:{device_id}"
 
 

@@ -63,6 +63,27 @@ class KVSlots:
 
         return attend
 
+    def attend_padded(self, slot: Tensor, start: Tensor, count: Tensor, size: int) -> Attend:
+        """`attend_prompt` for the first `count` of `size` queries, at positions start, start + 1, … of a slot; the
+        keys and values of the others go to the last slot, which holds no sequence.  All int64 [] on the device.
+
+        Every shape is fixed and nothing is asked of the device: the whole slot is read, whatever it holds.
+        """
+        place = torch.arange(size, device=self.keys.device)
+        real = place < count
+        at = self.places(
+            torch.where(real, slot, self.keys.shape[1] - 1), torch.where(real, start + place, place)
+        )  # [size * K]
+        everything = torch.arange(self.max_len, device=place.device)
+        mask = everything <= (start + place)[:, None]
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            self._write(layer, at, k[0].transpose(0, 1), v[0].transpose(0, 1))
+            keys, values = self.keys[layer].index_select(0, slot[None]), self.values[layer].index_select(0, slot[None])
+            return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
+
+        return attend
+
     def attend_own(self, slots: list[int], ends: list[int], at: Tensor, width: int) -> FlatAttend:
         """The first rows of a step hold the slots, which see their first `ends` positions; rows behind them, up to
         `width`, see nothing.  `at`: see `places`.

@@ -28,6 +28,8 @@ class ARRunner:
     Every step has the same shape, `width` rows, whatever is running: a row's numbers do not depend on its neighbours.
     """
 
+    spare_slots = 0  # KV slots behind those of sequences
+
     def __init__(
         self,
         model: DualAR,
@@ -47,7 +49,7 @@ class ARRunner:
         self.device = model.norm.weight.device
         self.noise = FrameNoise(config.codebook_size + 1, self.books, config.codebook_size)
         self._draw = draw or self._drawn
-        self.kv = KVSlots(config, slots, self.max_len, model.norm.weight)
+        self.kv = KVSlots(config, slots + self.spare_slots, self.max_len, model.norm.weight)
         self.state = SlotState(config, slots, self.device)
         self.frame = Frame(model, width, self.state, self.noise, ignore_eos)
         self._noise = np.ones((width, self.noise.size), dtype=np.float32)  # of a step; rows without a sequence keep it
@@ -58,7 +60,7 @@ class ARRunner:
         self.check_length(packed)
         self.prefill(slot, packed[:, length:-1], length)
         last = packed.shape[1] - 1
-        self.state.open(slot, packed[:, last], last, sampling)
+        self.state.open(slot, packed[:, last], last, sampling, segment_index)
         return Sequence(slot, last, sampling, segment_index)
 
     def check_length(self, packed: np.ndarray) -> None:
@@ -102,10 +104,15 @@ class ARRunner:
         penalised = any(sequence.sampling.repetition_penalty != 1.0 for sequence in sequences)
         attend = self.attend(sequences, rows)
         made = self.frame(rows, self._draws(sequences), attend, self._candidates(sequences), penalised)
+        return self._launched(sequences, made)
+
+    def _launched(
+        self, sequences: list[Sequence], made: Tensor, arrive: Callable[[], object] | None = None
+    ) -> StepResult:
         for sequence in sequences:
             sequence.length += 1
             sequence.step += 1
-        return StepResult(tuple(sequences), made, self.model.config.codebook_size)
+        return StepResult(tuple(sequences), made, self.model.config.codebook_size, arrive)
 
     def attend(self, sequences: list[Sequence], rows: Tensor) -> FlatAttend:
         """What the slow AR's queries see in the next step of the sequences, which are the first of the slots `rows`."""

@@ -5,6 +5,7 @@ Shapes: Q codebooks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,13 +34,17 @@ class StepResult:
     """What a launched step makes, on the device until it is read.
 
     `made` int64 [width, Q + 1]: the semantic code of each row, `end` where it found its end, and its frame.
+    `arrive`, if there is one, waits until `made` is there.
     """
 
     sequences: tuple[Sequence, ...]
     made: Tensor
     end: int
+    arrive: Callable[[], object] | None = None
 
     def read(self) -> tuple[list[np.ndarray], list[bool]]:
         """Waits for the step -> each sequence's frame uint16 [Q], and whether it found its end instead."""
+        if self.arrive is not None:
+            self.arrive()
         made = self.made.cpu().numpy()[: len(self.sequences)]
         return list(made[:, 1:].astype(np.uint16)), (made[:, 0] == self.end).tolist()

@@ -25,7 +25,8 @@ class SlotState:
     `columns` int64 [N + 1, Q + 1]: the next step's input, at position `lengths` int64 [N + 1].  `windows` int64
     [N + 1, W]: the last semantic codes, -1 where there is none.  `begun` bool [N + 1, 1]: whether a frame was made.
     `said` bool [N + 1, S + 1]: the semantic codes of the frames made so far; the end token's entry stays False.
-    `sampling` float32 [N + 1, 4]: see `SamplingRows.of`.
+    `sampling` float32 [N + 1, 4]: see `SamplingRows.of`.  `keys` int64 [N + 1, 3]: seed, segment, and the
+    length at step 0, of which noise that is made on the device is a function.
     """
 
     def __init__(self, config: ArkttsConfig, slots: int, device: torch.device):
@@ -37,8 +38,9 @@ class SlotState:
         self.begun = torch.zeros((rows, 1), dtype=torch.bool, device=device)
         self.said = torch.zeros((rows, config.codebook_size + 1), dtype=torch.bool, device=device)
         self.sampling = torch.tensor([_numbers(_PADDING)] * rows, dtype=torch.float32, device=device)
+        self.keys = torch.zeros((rows, 3), dtype=torch.int64, device=device)
 
-    def open(self, slot: int, column: np.ndarray, length: int, sampling: Sampling) -> None:
+    def open(self, slot: int, column: np.ndarray, length: int, sampling: Sampling, segment_index: int) -> None:
         """A sequence begins: its first step's input is `column` [Q + 1] at position `length`."""
         self.columns[slot] = torch.from_numpy(np.ascontiguousarray(column)).to(self.columns.device)
         self.lengths[slot] = length
@@ -46,6 +48,8 @@ class SlotState:
         self.begun[slot] = False
         self.said[slot] = False
         self.sampling[slot] = torch.tensor(_numbers(sampling), dtype=torch.float32).to(self.sampling.device)
+        key = np.array([sampling.seed, segment_index, length], dtype=np.uint64).view(np.int64)
+        self.keys[slot] = torch.from_numpy(key).to(self.keys.device)
 
     def parameters(self, rows: Tensor, candidates: int) -> SamplingRows:
         """Sampling parameters of the slots `rows` [B]; see `SamplingRows.of`."""
