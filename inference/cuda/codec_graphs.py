@@ -16,7 +16,7 @@ from torch import Tensor
 from inference.codec import Codec
 from inference.codec_transformer import MOST_POSITIONS
 from inference.convolution import FixedHistory, History
-from inference.cuda.capture import captured
+from inference.cuda.graphs import Graph, new_pool
 
 LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 25)  # frames; each other number up to 50 is the sum of at most three of them
 _MOST_STREAMS = 8  # of one graph: more in a call gain nothing, a chunk of 25 frames of so many fills the device
@@ -53,7 +53,7 @@ class GraphDecoder:
         self._batches = _powers(min(most_streams, _MOST_STREAMS))
         self._lay_out(self._batches[-1])
         self._graphs: dict[tuple[int, int], _Graph] = {}
-        pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
+        pool = new_pool() if self._device.type == "cuda" else None
         for streams in reversed(self._batches):  # the largest first: the smaller ones find their memory in the pool
             for frames in self._lengths:
                 self._graphs[streams, frames] = self._capture(streams, frames, pool)
@@ -150,7 +150,7 @@ class GraphDecoder:
         samples = torch.zeros((streams, frames * self._codec.frame_samples), device=self._device)
         codes = self._codes[: streams * self._books * frames].view(streams, self._books, frames)
         work = partial(self._work, codes, self._views(streams), samples)
-        return _Graph(captured(work, pool) if self._device.type == "cuda" else work, samples)
+        return _Graph(Graph(work, pool).launch if self._device.type == "cuda" else work, samples)
 
     def _work(self, codes: Tensor, memory: list[Tensor], samples: Tensor) -> None:
         samples.copy_(self._codec.decode(codes, FixedHistory(memory)))

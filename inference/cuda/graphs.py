@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+_ONE_AT_A_TIME = threading.Lock()  # a capture begins with a wait for the whole device, which would break another one
 _WARM_UPS = 2  # runs before a recording: kernels are compiled and libraries take their memory
 
 
@@ -29,10 +31,11 @@ class Graph:
         """
         self._graph = torch.cuda.CUDAGraph()
         try:
-            self._capture(work, pool)
+            with _ONE_AT_A_TIME:
+                self._capture(work, pool)
         except Exception as error:
             raise GraphError(
-                f"stages[0].enforce_eager: no CUDA graph could be captured on this device; true runs without ({error})"
+                f"enforce_eager: no CUDA graph could be captured on this device; true runs without ({error})"
             ) from error
 
     def _capture(self, work: Callable[[], object], pool: tuple[int, int]) -> None:
