@@ -115,10 +115,10 @@ def test_the_shipped_file_differs_only_where_it_says_so():
     ours = load_deploy_config(SHIPPED)
     assert ours.connector.chunk_policy == "adaptive" and ours.connector.decode == "stateful"
     assert ours.ar.max_num_streams == 16 and ours.ar.enable_prefix_caching
-    connector = replace(ours.connector, chunk_policy="fixed", decode="windowed")
+    connector = replace(ours.connector, chunk_policy="fixed", decode="windowed", codec_matmul_precision="highest")
     assert ours.ar.enforce_eager
     ar = replace(ours.ar, max_num_streams=4, enable_prefix_caching=False, enforce_eager=False)
-    assert not ours.codec.enforce_eager
+    assert not ours.codec.enforce_eager and ours.connector.codec_matmul_precision == "tf32"
     codec = replace(ours.codec, enforce_eager=True)
     assert replace(ours, connector=connector, ar=ar, codec=codec) == PUBLISHED_CONFIG
 
