@@ -110,6 +110,16 @@ def test_client_runs_without_the_server() -> None:
     assert not {"aiohttp", "torch", "gateway", "inference"} & loaded_by("protocol.client")
 
 
+def test_adapters_know_their_framework_and_the_client_only() -> None:
+    """And nothing of the gateway knows them."""
+    for path in sources("gateway"):
+        modules = set(imports(path))
+        if path.parent.name == "integrations":
+            assert not {top(module) for module in modules} & {"gateway", "inference", "aiohttp"}, path
+        else:
+            assert not any(module.startswith("gateway.integrations") for module in modules), path
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_pages_name_what_exists(page: Path) -> None:
     """Links from where the page is, paths from the root."""
