@@ -68,7 +68,7 @@ def test_prefill_then_single_steps(case):
             np.testing.assert_allclose(model_fast_hidden(model, hidden[0]), values["step_fast_hidden"][step], atol=5e-5)
             if step < 8:
                 sequence.length += 1
-                runner.state.open(1, packed[:, 16 + step], sequence.length, GREEDY)
+                runner.state.open(1, packed[:, 16 + step], sequence.length, GREEDY, 0)
 
 
 def model_fast_hidden(model: DualAR, hidden: torch.Tensor) -> torch.Tensor:
