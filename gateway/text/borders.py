@@ -19,7 +19,7 @@ from gateway.text.characters import CELL, GAP, IDEOGRAPHS
 _HARD_STOPS = "。！？｡।॥؟۔።፧։"  # these end a sentence whatever follows
 _SOFT_STOPS = ".!?…‥．"  # these may also stand in a number, a name or an abbreviation
 _CLAUSE_MARKS = ",;:،؛–"  # certain before white space only: 3,14 and 10:30 have none
-_CLAUSE_MARKS_ANYWHERE = f"—，、；：{CELL}"
+_CLAUSE_MARKS_ANYWHERE = f"—，、；：､{CELL}"
 _CLOSERS = f"'\"’”»›」』*_)]}}）】〕〉》{GAP}"
 
 # The counts are bounded so that text of nothing but marks or spaces costs no more than any other.
@@ -93,7 +93,11 @@ def _rank(found: re.Match[str], text: str, language: str) -> Rank:
     if found["line"]:
         return Rank.CLAUSE
     follows = found.end() < len(text)
+    if not space and _between_ideographs(found, text):
+        return Rank.SENTENCE if found["stop"] else Rank.CLAUSE
     if clause := found["clause"]:
+        if clause == "," and space and _between_figures(found, text):
+            return Rank.NONE
         return Rank.CLAUSE if space or (follows and clause in _CLAUSE_MARKS_ANYWHERE) else Rank.NONE
     if found["stop"][-1] in _HARD_STOPS:
         return Rank.SENTENCE if space or follows else Rank.NONE
@@ -103,6 +107,17 @@ def _rank(found: re.Match[str], text: str, language: str) -> Rank:
         return Rank.SENTENCE
     pauses = found["closers"].strip(GAP) or "\n" in space or found["stop"][-1] in "…‥!?" or found["stop"].endswith("..")
     return Rank.CLAUSE if pauses else Rank.NONE
+
+
+def _between_ideographs(found: re.Match[str], text: str) -> bool:
+    """Whether a mark of the Latin kind stands where one of Chinese or Japanese is meant: "你好,世界!再见"."""
+    around = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    return all(map(_IDEOGRAPH.match, around)) and found[0][-1] in ",;:!?"
+
+
+def _between_figures(found: re.Match[str], text: str) -> bool:
+    """Whether the comma may be that of "May 5, 2026": figures stand before it, and behind it or nothing yet."""
+    return text[found.start() - 1 : found.start()].isdigit() and (text[found.end() : found.end() + 1] or "0").isdigit()
 
 
 def _is_final(found: re.Match[str], text: str) -> bool:

@@ -104,6 +104,7 @@ _add(_INLINE_RULES, "#", _rule(r"#{1,6}[ \t]{0,16}(?=\n|\Z)", closing_hashes))
 _add(_INLINE_RULES, ":-", _rule(r":?-{1,80}:?[ \t]{0,16}(?=\||\n|\Z)", ruling))
 _add(_INLINE_RULES, "-", _rule(r"-{4,80}", GAP))
 _add(_INLINE_RULES, "=", _rule(r"={3,80}", GAP))
+_add(_INLINE_RULES, "$", _rule(r"\${2,16}", GAP))  # around a formula
 _add(_INLINE_RULES, "|", _rule(r"\|", bar))
 _add(_INLINE_RULES, "!", _rule(r"!(?=\[)", image))
 _add(

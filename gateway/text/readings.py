@@ -21,11 +21,11 @@ _LEFT_OUT = regex.compile(SYMBOLS, regex.VERSION1)
 _UNSEEN = regex.compile(f"{INVISIBLE}|[{JOINERS}]", regex.VERSION1)
 _TAGS = frozenset(
     "a abbr audio b big center cite code del details em emphasis font h1 h2 h3 h4 h5 h6 i img ins kbd mark phoneme pre "
-    "prosody q s say-as small span speak strike strong sub sup time tt u var video voice".split()
+    "prosody q rb rt ruby s samp say-as small span speak strike strong sub sup time tt u var video voice wbr".split()
 )
 _BLOCK_TAGS = frozenset(
-    "blockquote body br break caption dd div dl dt footer head header hr html li main nav ol p section summary table "
-    "tbody td tfoot th thead tr ul h1 h2 h3 h4 h5 h6".split()
+    "blockquote body br break caption dd div dl dt footer head header hr html li main nav ol p script section style "
+    "summary table tbody td tfoot th thead think thinking tr ul h1 h2 h3 h4 h5 h6".split()
 )
 
 

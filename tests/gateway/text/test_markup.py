@@ -46,6 +46,8 @@ from gateway.text.markup import Markup
         ("https://a.b/" + "very/" * 20 + " x", "a.b x"),
         ("Mail a_b.c@d-e.org, see a.b/c", "Mail a_b.c@d-e.org, see a.b/c"),
         ("<b>Bold</b>, un<i>believ</i>able<br>new<p>par</p>", "Bold, unbelievable new. par"),
+        ("<think>Hm</think>So it is.", "Hm. So it is."),
+        ("$$E = m$$ is $5, \\(a\\) \\[b\\]", "E = m is $5, (a) b"),
         ("List<String> a<b and c>d x<y>", "List<String> a<b and c>d x<y>"),
         ("a &amp; b &lt; c&nbsp;d &unknown; R&D", "a & b < c d &unknown; R&D"),
         ("a <!-- not this --> b", "a b"),

@@ -93,6 +93,7 @@ def test_stops_inside_numbers_names_and_abbreviations_are_no_ends() -> None:
         ("Wait.... what is this now? Nothing.", ["Wait.... what is this now?", "Nothing."]),
         ("It ended at 5 p.m. Today we begin again.", ["It ended at 5 p.m.", "Today we begin again."]),
         ("I was there at 5 p.m. I left.", ["I was there at 5 p.m.", "I left."]),
+        ("你好,世界!今天3,5个;再见", ["你好,世界!", "今天3,5个;再见"]),  # marks of the Latin kind
         ("J. R. R. Tolkien wrote it. He was good.", ["J. R. R. Tolkien wrote it.", "He was good."]),
         ("今天天气很好。我们去公园吧！“真的可以。”他说", ["今天天气很好。", "我们去公园吧！", "“真的可以。”", "他说"]),
         ("नमस्ते दोस्तों, आप आइए। कैसे हो आप लोग?", ["नमस्ते दोस्तों, आप आइए।", "कैसे हो आप लोग?"]),
@@ -119,6 +120,9 @@ def test_sentences(text: str, expected: list[str]) -> None:
             "en",
             "Dr. Smith paid $3.50 at example.com in the U.S. Army. | Version 1.2.3 is in vol. 3 of it. | Good enough.",
         ),
+        ("fr", "« C'est moi », dit M. Dupont à MM. Petit. | Elle mesure 5 m. | Ensuite il part."),
+        ("it", "L'arch. Bianchi e la dott.ssa Neri, via Roma n. 5, sono qui. | Va bene così."),
+        ("pl", "Przy al. Róż 3 mieszka ks. Adam, tel. 555, str. 12, od godz. 5. | To wszystko na dziś."),
         ("fr", "M. Dupont et Mme. Durand ont 3,5 % de plus. | Est-ce que c'est vrai ? | Bien sûr que oui !"),
         ("de", "Am 3. Oktober kostet es z. B. 1.500,50 €. | Das sagt Dr. Meier, bzw. Frau Kunz. | Na dann gut."),
         ("it", "Il sig. Rossi e la dott. Bianchi pagano 3,50 €. | Non è vero, forse? | Così è la vita."),
@@ -139,6 +143,10 @@ def test_sentences_of_the_models_languages(language: str, text: str) -> None:
         ("Once upon a time,", []),  # 1,5 is still possible
         ("Once upon a time, ", ["Once upon a time,"]),
         ("Well, ", ["Well,"]),
+        ("On May 5, 2026, we", ["On May 5, 2026,"]),
+        ("On page 5, ", []),  # a year may follow
+        ("On page 5, th", ["On page 5,"]),
+        ("你好,世", ["你好,"]),
         ("So, ", []),  # too short to be understood by itself
         ("It costs 1,500 euros", []),
         ("I will look that up.", []),
